@@ -1,0 +1,32 @@
+# The two commands a newcomer needs: `make demo` and `make test`. Everything else is for those who change the product.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+help: ## what can be made
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
+
+$(BIN)/rollout: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+setup: $(BIN)/rollout ## a virtual environment with everything pinned
+
+demo: setup ## private MySQL, live traffic, phases 1 to 5 and back, in one go
+	$(BIN)/rollout demo
+
+test: setup ## the whole suite against a real MySQL
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m 'not docker'
+
+test-docker: setup ## the testcontainers way of getting a MySQL; needs Debian's docker.io, or any Docker engine
+	sh deploy/mysql_server/dockerd.sh $(BIN)/python -m pytest -m docker tests/mysql_server
+
+coverage: setup ## how much of steps/ the suite runs
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m 'not docker' --cov=steps --cov-report=term
+
+lint: setup ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+.PHONY: help setup demo test test-docker coverage lint

@@ -1,0 +1,1 @@
+"""What people touch: the runbook, its Prefect flows, the report and the command line. Prefect is imported here alone."""

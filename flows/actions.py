@@ -1,0 +1,150 @@
+"""
+What the verbs do, whoever asks: the command line, a Prefect flow, a test. Prefect-free; a conductor shows the phases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from flows import rollback as ways_back
+from flows import rollout as runbook
+from flows.conductor import Conductor
+from flows.params import Request, RollbackRequest, RunRequest, Target
+from steps import catalogue, checks, ddl, plan_loader
+from steps.errors import Busy, Refused, WrongUsage
+from steps.mysql import VALUE
+from steps.ownership import lock_name
+from steps.passes import Progress
+from steps.phase import Phase
+from steps.rollout import Person, Rollout, opened, owned, same_plan
+from steps.target import Target as Database
+
+
+@dataclass
+class Result:
+    """How a verb ended well; errors are raised."""
+
+    verb: str
+    outcome: str
+    did: list[str] = field(default_factory=list)
+    warnings: list[checks.Finding] = field(default_factory=list)
+    run_id: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"verb": self.verb, "outcome": self.outcome, "phases": self.did, "run_id": self.run_id,
+                "warnings": [vars(finding) for finding in self.warnings]}
+
+
+@contextmanager
+def desk(request: Request, database: Database, confirm: Callable[[str], bool] | None = None,
+         told: Callable[[Progress], None] = lambda _: None) -> Iterator[Rollout]:
+    """The rollout *request* speaks of, opened for looking."""
+    plan = plan_loader.load(request.plan, request.settings)
+    person = Person(request.by, request.reason, request.deployed_by, confirm)
+    with opened(plan, database, person, frozenset(request.accept)) as rollout:
+        rollout.told = told
+        yield rollout
+
+
+def nothing_to_run(rollout: Rollout, request: RunRequest) -> bool:
+    """Whether catalogue and ledger say that every asked phase is done; no lock, no DDL, no Prefect."""
+    same_plan(rollout)
+    if not catalogue.exists(rollout.session, rollout.schema, rollout.table):
+        return False  # the table check says so, with the nearest name
+    return not runbook.pending(rollout, _phases(request))
+
+
+def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
+    """
+    Checks, then the asked phases.
+
+    Raises: what :func:`flows.rollout.forward` raises, and
+        Refused: findings that stop the rollout; nothing was touched.
+    """
+    if nothing_to_run(rollout, request):
+        return Result("run", "nothing to do")
+    _refuse_when_busy(rollout)
+    warnings = conduct.task("pre-checks", lambda: refuse_findings(rollout))
+    runbook.refuse_gaps(rollout, _phases(request))
+    todo = runbook.pending(rollout, _phases(request))
+    with owned(rollout, "run", request.model_dump(mode="json", exclude={"plan", "by", "reason"})):
+        runbook.forward(rollout, conduct, _phases(request))
+        return Result("run", "done", [phase.value for phase in todo], warnings, rollout.ledger.run_id)
+
+
+def what_to_undo(rollout: Rollout, request: RollbackRequest) -> tuple[list[Phase], bool]:
+    """(phases, whether there is anything to do at all) for *request*."""
+    if (request.phase is None) == (request.to is None):
+        raise WrongUsage("rollback", "needs a phase or --to, and not both", "for example `rollout rollback PLAN --to v0`")
+    to_v0 = request.to is Target.V0 or (request.phase is not None and request.phase.phase is Phase.PRE_DEPLOY)
+    if request.drop_added and not to_v0:
+        raise WrongUsage("--drop-added", "goes with --to v0 or with pre_deploy", "the new application needs what was added")
+    same_plan(rollout)
+    if request.phase:
+        phases = ways_back.single(rollout, request.phase.phase)
+    else:
+        phases = ways_back.standing_after(rollout, request.to.phase if request.to else None)
+    if request.drop_added and Phase.PRE_DEPLOY not in phases and ways_back.has_added(rollout):
+        phases.append(Phase.PRE_DEPLOY)
+    return phases, bool(phases)
+
+
+def rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor) -> Result:
+    """Undo what *request* asks for. Raises what :func:`flows.rollback.backward` raises; a second call does nothing."""
+    phases, anything = what_to_undo(rollout, request)
+    if not anything:
+        return Result("rollback", "nothing to do")
+    _refuse_when_busy(rollout)
+    ways_back.prepare(rollout, phases, drop_added=request.drop_added)
+    with owned(rollout, "rollback", request.model_dump(mode="json", exclude={"plan", "by", "reason"})):
+        ways_back.backward(rollout, conduct, phases, drop_added=request.drop_added)
+        return Result("rollback", "done", [phase.value for phase in phases], run_id=rollout.ledger.run_id)
+
+
+def look_first(rollout: Rollout) -> list[checks.Finding]:
+    """All findings of all checks, and of the rehearsal; read only but for the scratch schema."""
+    found = checks.findings(checks.Look(rollout.session, rollout.target, rollout.plan))
+    if any(finding.check in ("table-shape", "server", "privileges") and finding.severity == "refuse" and not finding.accept
+           for finding in found):
+        return found  # a clone of a table that is not fit to be cloned would only repeat it
+    try:
+        position = rollout.ladder().position(rollout.live(), rollout.table)
+    except Refused as refused:
+        return [*found, checks.Finding("rehearsal", "refuse", refused.subject, refused.reason, refused.remedy)]
+    return found + ddl.blocking_copies(rollout, rollout.rehearsed().ladder, position)
+
+
+def refuse_findings(rollout: Rollout) -> list[checks.Finding]:
+    """
+    The warnings; findings that were accepted become warnings too.
+
+    Raises:
+        Refused: with every finding that is neither gone nor accepted.
+    """
+    found = look_first(rollout)
+    stopping = [f for f in found if f.severity == "refuse" and f.accept not in rollout.accepted]
+    if stopping:
+        text = "; ".join(f"[{f.check}] {f.subject}: {f.what} ({f.remedy}{f'; or --accept {f.accept}' if f.accept else ''})" for f in stopping)
+        raise Refused(f"{len(stopping)} finding{'s' if len(stopping) > 1 else ''}", text, "nothing was touched")
+    for finding in found:
+        rollout.say("finding", check=finding.check, severity=finding.severity, subject=finding.subject, found=finding.what)
+    return found
+
+
+def _phases(request: RunRequest) -> tuple[Phase, ...]:
+    phases = runbook.between(request.first.phase if request.first else None, request.through.phase)
+    if not phases:
+        raise WrongUsage(f"--from {request.first and request.first.value}", f"comes after --through {request.through.value}", "swap them")
+    return phases
+
+
+def _refuse_when_busy(rollout: Rollout) -> None:
+    """Say early that somebody works on the table; the lock itself is taken later and decides."""
+    holder = rollout.session.value(f"SELECT IS_USED_LOCK({VALUE})", lock_name(rollout.schema, rollout.table))
+    if holder is not None:
+        raise Busy(f"table {rollout.table}", f"is held by another rollout (connection {holder})", "this run did nothing; see "
+                   f"`rollout status {rollout.plan.id}`")
+

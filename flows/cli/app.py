@@ -1,0 +1,38 @@
+"""The console script `rollout`: commands in the order of design section 4."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import typer
+
+from flows.cli import check, demo, plan, rehearse, report, rollback, run, serve, status
+from steps.errors import EXIT_CODES
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+                  help="Take a MySQL table and its application through a change under live traffic, and back.\n\n"
+                  + "\n\n".join(f"exit {code}: {meaning}" for code, meaning in EXIT_CODES.items()))
+for command in (check.check, plan.plan, rehearse.rehearse, run.run, rollback.rollback, status.status, report.report, demo.demo, serve.serve):
+    app.command()(command)
+
+
+def main() -> None:
+    """Entry point; wrong usage exits with 2 and, where JSON was asked for, still prints one document."""
+    try:
+        app(standalone_mode=False)
+    except typer.Exit as ended:
+        sys.exit(ended.exit_code)
+    except typer.Abort:
+        sys.exit(4)
+    except typer.BadParameter as error:
+        _wrong_usage(error.format_message())
+    except typer.TyperException as error:
+        _wrong_usage(str(error) or type(error).__name__)
+
+
+def _wrong_usage(message: str) -> None:
+    if "--json" in sys.argv:
+        sys.stdout.write(json.dumps({"outcome": EXIT_CODES[2], "error": message, "exit_code": 2}) + "\n")
+    sys.stderr.write(f"{EXIT_CODES[2]}: {message}\nsee `rollout --help`\n")
+    sys.exit(2)

@@ -1,0 +1,14 @@
+"""`rollout demo`: a private MySQL, live traffic, the phases and back, in one go."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def demo(keep: Annotated[bool, typer.Option("--keep", help="Leave MySQL and the Prefect UI up until Ctrl-C.")] = False) -> None:
+    """Private MySQL, live traffic of two generations, phases 1 to 5, an automatic rollback, and forward again."""
+    from flows.demo import show  # noqa: PLC0415  # starts servers; nothing else needs it
+
+    raise typer.Exit(show.run(keep=keep))

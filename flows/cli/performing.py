@@ -1,0 +1,101 @@
+"""Carrying out a run or a rollback for the command line: through Prefect when it can be reached, without it when not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from flows import actions, cockpit
+from flows.cli.ending import Ending
+from flows.conductor import PlainConductor
+from flows.params import RollbackRequest, RunRequest
+from steps import waits
+from steps.errors import Stopped
+from steps.passes import Progress
+from steps.rollout import log
+from steps.target import Target
+
+TELL_EVERY_S = 1.0
+
+
+class Ask:
+    """Questions to a person on a terminal."""
+
+    def __init__(self, end: Ending, *, quiet: bool) -> None:
+        self.end, self.quiet = end, quiet
+
+    def confirm(self, what: str) -> bool:
+        """Whether the person types `yes` to *what*."""
+        self.end.say(f"Please confirm: {what}. Type yes when it is so.")
+        return sys.stdin.readline().strip().lower() == "yes"
+
+    def before_starting(self, what: str) -> None:
+        """
+        Ask once on a terminal; without a terminal there is nobody to ask, and the command itself is the answer.
+
+        Raises:
+            Stopped: the person said no; nothing was done.
+        """
+        if sys.stdin.isatty() and not self.quiet:
+            self.end.say(f"About to {what}. Continue? [y/N]")
+            if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+                raise Stopped("command", "was not confirmed", "nothing was done")
+
+
+def progress_told(end: Ending) -> Callable[[Progress], None]:
+    """Progress as plain lines on a pipe, as one line that moves on a terminal."""
+    last_s = [0.0]
+
+    def told(progress: Progress) -> None:
+        if waits.now_s() - last_s[0] < TELL_EVERY_S:
+            return
+        last_s[0] = waits.now_s()
+        share = min(100, 100 * progress.rows_examined // max(1, progress.rows_estimated))
+        text = (f"{progress.name} pass: {progress.rows_examined} of about {progress.rows_estimated} rows ({share} %), "
+                f"{progress.rows_changed} filled")
+        end.console.print(text, end="\r" if end.console.is_terminal else "\n", markup=False)
+
+    return told
+
+
+def perform(request: RunRequest | RollbackRequest, database: Target, end: Ending, ask: Ask, *, prefect: bool) -> None:
+    """Carry out *request*; its result goes into *end*, its errors are raised."""
+    confirm = ask.confirm if sys.stdin.isatty() else None
+    cockpit.log_to(sys.stderr)
+    result = (_with_prefect(request, database, end, confirm) if prefect else None) or _plainly(request, database, end, confirm)
+    end.document |= result.to_json()
+    end.say(f"{result.outcome}" + (f": {', '.join(result.did)}" if result.did else ""))
+    for finding in result.warnings:
+        end.say(f"warning [{finding.check}] {finding.subject}: {finding.what}; {finding.remedy}")
+
+
+def _plainly(request: RunRequest | RollbackRequest, database: Target, end: Ending, confirm: Callable[[str], bool] | None) -> actions.Result:
+    with actions.desk(request, database, confirm, progress_told(end)) as desk:
+        if isinstance(request, RunRequest):
+            return actions.run(desk, request, PlainConductor())
+        return actions.rollback(desk, request, PlainConductor())
+
+
+def _with_prefect(request: RunRequest | RollbackRequest, database: Target, end: Ending,
+                  confirm: Callable[[str], bool] | None) -> actions.Result | None:
+    """
+    The result, or None when Prefect could not be reached before anything began. What the body did counts, whatever Prefect
+    makes of it afterwards (case C101).
+    """
+    cockpit.prepare(quiet=True)
+    from flows import deployments  # noqa: PLC0415  # importing Prefect takes seconds
+
+    call = deployments.Call(database, confirm, progress_told(end))
+    token = deployments.current.set(call)
+    try:
+        if isinstance(request, RunRequest):
+            deployments.rollout(request, return_state=True)
+        else:
+            deployments.rollback(request, return_state=True)
+    except Exception as trouble:  # noqa: BLE001  # Prefect's own trouble is told, the database's is in call.error
+        log.warning("Prefect is in trouble; the ledger has the audit trail", reason=type(trouble).__name__)
+    finally:
+        deployments.current.reset(token)
+    if call.error:
+        raise call.error
+    return call.result

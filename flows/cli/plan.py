@@ -1,0 +1,79 @@
+"""`rollout plan`: what would run, with algorithm, lock and estimate per step."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from flows import actions
+from flows.cli.ending import Ending, ending
+from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
+from flows.params import Request
+from steps import catalogue, ddl
+from steps.agreement import Pair
+from steps.ddl import Group
+from steps.passes import assignments
+from steps.rollout import Rollout
+from steps.target import target_of
+
+LOCKS = {"INSTANT": "metadata lock only", "INPLACE": "none while building; metadata lock at both ends", "COPY": "writes blocked"}
+
+
+def plan(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings = None,
+         sql: Annotated[bool, typer.Option("--sql", help="Print every statement.")] = False, as_json: Json = False) -> None:
+    """What `rollout run` would do from here: every statement, its algorithm, lock and estimate. Nothing else runs."""
+    with ending(as_json=as_json) as end:
+        request = Request(plan=plan, by=whoami(), reason=NO_REASON, settings=settings or [])
+        with actions.desk(request, target_of(database_url)) as desk:
+            document = _document(desk)
+        end.document |= document
+        if not as_json:
+            _show(end, document, with_sql=sql)
+
+
+def _document(desk: Rollout) -> dict[str, Any]:
+    rehearsed = desk.rehearsed()
+    ladder, position = desk.ladder(), desk.position()
+    rows = catalogue.estimated_rows(desk.session, desk.schema, desk.table)
+    before = ddl.grouped(ddl.moves(ladder, position, max(position, ladder.before_first_pass), rows), desk, rows,
+                         with_sync=desk.sync_state().value != "on" and bool(rehearsed.pairs))
+    after = ddl.grouped(ddl.moves(ladder, max(position, ladder.before_first_pass), ladder.top, rows), desk, rows, with_sync=False)
+    definer = "CURRENT_USER"
+    return {"table": f"{desk.schema}.{desk.table}", "stair": position, "stairs": ladder.top, "rows_estimated": rows,
+            "groups": [_group(group) for group in (*before, *after)],
+            "triggers": [trigger.create(desk.table, definer, None) for trigger in rehearsed.triggers] if rehearsed.pairs else [],
+            "first_pass": _pass_sql(desk, rehearsed.pairs),
+            "verify": dict(desk.plan.queries), "deploy": desk.plan.deploy.model_dump(mode="json")}
+
+
+def _group(group: Group) -> dict[str, Any]:
+    return {"name": group.name, "in_one_hold": group.in_hold, "sync": group.sync,
+            "steps": [{"step": move.stair.name, "algorithm": move.way.algorithm, "foreign_key_checks": int(not move.way.fk_checks_off),
+                       "lock": LOCKS[move.way.algorithm], "estimate_ms": round(move.estimate_ms, 1),
+                       "sql": [*move.way.before, move.way.statement], "way_back": move.stair.down.statement} for move in group.moves]}
+
+
+def _pass_sql(desk: Rollout, pairs: tuple[Pair, ...]) -> str | None:
+    if not pairs:
+        return None
+    keep = catalogue.self_updating_columns(desk.session, desk.schema, desk.table)
+    return f"UPDATE `{desk.table}` SET {assignments(pairs, keep)} WHERE <primary keys of the chunk's rows that disagree>"
+
+
+def _show(end: Ending, document: dict[str, Any], *, with_sql: bool) -> None:
+    end.say(f"{document['table']}: stair {document['stair']} of {document['stairs']}, about {document['rows_estimated']} rows")
+    table = Table("step", "algorithm", "lock", "estimate", "together with")
+    for number, group in enumerate(document["groups"], 1):
+        for step in group["steps"]:
+            checks = "" if step["foreign_key_checks"] else ", foreign_key_checks=0"
+            table.add_row(step["step"], step["algorithm"] + checks, step["lock"], f"{step['estimate_ms']:.0f} ms",
+                          f"hold {number}" if group["in_one_hold"] else "alone")
+        if group["sync"]:
+            table.add_row("sync triggers and canary", "", "metadata lock only", "", f"hold {number}")
+    end.console.print(table)
+    if with_sql:
+        statements = [line for group in document["groups"] for step in group["steps"] for line in step["sql"]]
+        for statement in [*statements, *document["triggers"], document["first_pass"] or "", *document["verify"].values()]:
+            end.say(f"{statement.strip()};\n" if statement else "")

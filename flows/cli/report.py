@@ -1,0 +1,36 @@
+"""`rollout report`: the audit trail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows import actions
+from flows import report as reports
+from flows.cli.ending import ending
+from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
+from flows.params import Request
+from steps.errors import WrongUsage
+from steps.masking import mask
+from steps.target import target_of
+
+
+def report(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings = None,
+           html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one self-contained HTML file.")] = None,
+           as_json: Json = False) -> None:
+    """Who ran which SQL on which table when, how long it took, how many rows, how it ended."""
+    with ending(as_json=as_json) as end:
+        request = Request(plan=plan, by=whoami(), reason=NO_REASON, settings=settings or [])
+        with actions.desk(request, target_of(database_url)) as desk:
+            trail = reports.audit_trail(desk.ledger)
+            end.document |= trail
+            if html:
+                try:
+                    html.write_text(mask(reports.page(trail, desk)), encoding="utf-8")
+                except OSError as error:
+                    raise WrongUsage(f"--html {html}", f"cannot be written: {error.strerror}", "name another file") from None
+                end.say(f"written to {html}")
+        if not as_json and not html:
+            end.say(reports.text(trail) if trail["runs"] else "nothing is on record")

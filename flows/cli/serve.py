@@ -1,0 +1,13 @@
+"""`rollout serve`: all flows as Prefect deployments, to be triggered in the UI."""
+
+from __future__ import annotations
+
+from flows import cockpit
+
+
+def serve() -> None:
+    """Serve all flows as Prefect deployments, to be triggered in the UI, until SIGTERM or Ctrl-C."""
+    cockpit.prepare()
+    from flows import deployments  # noqa: PLC0415  # importing Prefect takes seconds
+
+    deployments.serve()

@@ -1,0 +1,36 @@
+"""`rollout status`: where it stands; takes no lock; needs no Prefect."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from flows import actions
+from flows.cli.ending import ending
+from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
+from flows.params import Request
+from flows.standing import standing
+from steps.phase import Phase
+from steps.target import target_of
+
+
+def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings = None, as_json: Json = False) -> None:
+    """Where the rollout stands, from catalogue and ledger. Takes no lock."""
+    with ending(as_json=as_json) as end:
+        request = Request(plan=plan, by=whoami(), reason=NO_REASON, settings=settings or [])
+        with actions.desk(request, target_of(database_url)) as desk:
+            now = standing(desk)
+        end.document |= now
+        if as_json:
+            return
+        table = Table("phase", "state", "since (UTC)", title=f"{now['table']}, plan {now['plan']}", title_justify="left")
+        for row in now["phases"]:
+            table.add_row(Phase(row["phase"]).label, row["state"], row["at"] or "")
+        end.console.print(table)
+        stair = f"stair {now['stair']} of {now['stairs']}" if now["stair"] is not None else now.get("drift", "not begun")
+        end.say(f"schema: {stair}; sync triggers: {now['sync']}")
+        if now["strangers"]:
+            end.say(f"not in the plan: {', '.join(now['strangers'])}")
+        if now["working_on_it"]:
+            owner = now["working_on_it"]
+            end.say(f"working on it: {owner['actor']} on {owner['host']} since {owner['since']}" + ("" if owner["alive"] else " (dead)"))
+        end.say(f"next: {now['next']}")

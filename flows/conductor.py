@@ -1,0 +1,49 @@
+"""
+Who calls the steps. The runbook says what comes after what; a conductor says where it shows.
+
+:class:`PlainConductor` just calls them; :class:`flows.tasks.PrefectConductor` makes each phase and step a Prefect task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from steps.phase import Outcome, Phase
+from steps.rollout import Rollout
+from steps.step import Step
+
+T = TypeVar("T")
+
+
+class PhaseModule(Protocol):
+    """What every phase's module in `steps/` offers."""
+
+    PHASE: Phase
+
+    def is_done(self, rollout: Rollout) -> bool: ...
+
+    def steps(self, rollout: Rollout) -> list[Step]: ...
+
+
+class Conductor(Protocol):
+    """Calls a phase's steps in order; the first error ends it."""
+
+    def phase(self, name: str, steps: list[Step], rollout: Rollout) -> None:
+        """Carry out *steps* as one phase (or one way back) called *name*."""
+
+    def task(self, name: str, run: Callable[[], T]) -> T:
+        """Carry out one thing beside the phases, such as the pre-checks."""
+
+
+class PlainConductor:
+    """Calls every step directly; needs no Prefect."""
+
+    def phase(self, name: str, steps: list[Step], rollout: Rollout) -> None:
+        rollout.say("phase begins", phase=name)
+        for step in steps:
+            outcome: Outcome = step.run()
+            rollout.say("step ended", phase=name, step=step.name, outcome=outcome.value)
+
+    def task(self, name: str, run: Callable[[], T]) -> T:  # noqa: ARG002  # the name is for conductors that show it
+        return run()

@@ -1,0 +1,25 @@
+"""The readers: the list of a user's jobs as the iOS application asks for it, and details of what it showed."""
+
+from flows.demo.traffic.client import Client, Surroundings
+
+LISTED = 20
+
+
+class Reader(Client):
+    """Alternates between a list and a few details from it; the judge compares the details with all journals."""
+
+    def __init__(self, shared: Surroundings, number: int) -> None:
+        super().__init__(shared, number)
+        self._listed: list[str] = []
+
+    def request(self) -> None:
+        """Read a detail of the last list, or a new list."""
+        if self._listed:
+            self.model.find(self._listed.pop())
+            return
+        where, values = "WHERE `userId` = %s", [self.dice.choice(self.shared.users)]
+        if not self.generation.is_old:
+            where += " AND `jobType` = %s"
+            values.append(self.dice.choice(self.generation.job_types))
+        rows = self.model.find_many(f"{where} ORDER BY `createdAt` DESC LIMIT {LISTED}", *values)
+        self._listed = [row["id"] for row in self.dice.sample(rows, min(4, len(rows)))]

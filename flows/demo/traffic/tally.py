@@ -1,0 +1,68 @@
+"""One process's counters: what its clients asked for and what came of it, per phase label."""
+
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from flows.demo.traffic.session import DEADLOCK, SNAPSHOT_TOO_OLD
+
+
+@dataclass
+class Numbers:
+    """The counters of one label; times in milliseconds."""
+
+    requests: int = 0
+    failed: Counter[int] = field(default_factory=Counter)
+    deadlocks: int = 0
+    snapshots: int = 0
+    wrong: Counter[str] = field(default_factory=Counter)
+    longest_request_ms: float = 0
+    longest_gap_ms: float = 0
+
+    def note_error(self, errno: int) -> None:
+        """Count *errno* under its kind: a deadlock, a snapshot too old, or a failure."""
+        if errno == DEADLOCK:
+            self.deadlocks += 1
+        elif errno == SNAPSHOT_TOO_OLD:
+            self.snapshots += 1
+        else:
+            self.failed[errno] += 1
+
+
+class Tally:
+    """Counts under the label in force when a request began. Used by all threads of a process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers: dict[str, Numbers] = {}
+        self._last_success: float | None = None
+
+    def ended(self, label: str, begun: float, errno: int | None) -> None:
+        """Count a request begun at the monotonic second *begun* that ended now, with *errno* or well."""
+        now = time.monotonic()
+        with self._lock:
+            numbers = self._of(label)
+            numbers.requests += 1
+            numbers.longest_request_ms = max(numbers.longest_request_ms, (now - begun) * 1000)
+            if errno is not None:
+                numbers.note_error(errno)
+                return
+            if self._last_success is not None:
+                numbers.longest_gap_ms = max(numbers.longest_gap_ms, (now - self._last_success) * 1000)
+            self._last_success = now
+
+    def wrong(self, label: str, column: str, job: str) -> None:
+        """Count a read that did not show what its own client wrote last."""
+        with self._lock:
+            self._of(label).wrong[f"{job} {column}"] += 1
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all counters, and for how long nothing has succeeded by now, as JSON takes them."""
+        with self._lock:
+            silent = 0.0 if self._last_success is None else (time.monotonic() - self._last_success) * 1000
+            return {"silent_ms": silent, "labels": {label: vars(numbers) for label, numbers in self._numbers.items()}}
+
+    def _of(self, label: str) -> Numbers:
+        return self._numbers.setdefault(label, Numbers())

@@ -1,0 +1,86 @@
+"""
+The audit trail, told from the ledger: who ran which SQL on which table when, and how it ended. Text, JSON, Markdown, HTML.
+"""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from flows.standing import standing
+from steps.ledger import Event, Ledger
+from steps.mysql import shown
+from steps.phase import Phase
+from steps.rollout import Rollout
+
+COLUMNS = ("at", "phase", "direction", "step", "outcome", "duration_ms", "row_count", "statement")
+
+
+def audit_trail(ledger: Ledger) -> dict[str, Any]:
+    """Everything on record about this plan on this table, as one document."""
+    runs, events = ledger.runs(), ledger.events()
+    for run in runs:
+        run["events"] = [event for event in events if event["run_id"] == run["run_id"]]
+    return {"table": ".".join(ledger.key[:2]), "plan": ledger.key[2], "runs": runs,
+            "phases": {phase.value: state for phase, state in ledger.phases().items()}}
+
+
+def phase_markdown(name: str, rollout: Rollout, events: list[Event]) -> str:
+    """What one phase did in this run, for Prefect's artifact page."""
+    lines = [f"# {name}", "", f"Table `{rollout.schema}.{rollout.table}`, plan `{rollout.plan.id}`",
+             f"By **{rollout.person.actor}**: {rollout.person.reason}", "", "| step | outcome | ms | rows |", "|---|---|---:|---:|"]
+    lines += [f"| {event.step} | {event.outcome} | {_number(event.duration_ms)} | {_number(event.rows)} |" for event in events]
+    details = [event for event in events if event.detail]
+    if details:
+        lines += ["", "## Details", ""]
+        lines += [f"- **{event.step}**: " + "; ".join(f"{key} = {value}" for key, value in (event.detail or {}).items()) for event in details]
+    statements = [event for event in events if event.statement]
+    if statements:
+        lines += ["", "## SQL and commands", ""]
+        lines += [f"```\n{shown(event.statement or '')}\n```" for event in statements]
+    return "\n".join(lines)
+
+
+def text(trail: dict[str, Any], *, with_sql: bool = True) -> str:
+    """The audit trail for a terminal."""
+    lines = [f"{trail['table']}, plan {trail['plan']}"]
+    for run in trail["runs"]:
+        lines += ["", f"{run['started_at']}  {run['verb']} by {run['actor']} on {run['host']}: {run['reason']}",
+                  f"  ended {run['ended_at'] or 'never (killed?)'}, exit {run['exit_code']}: {run['outcome'] or '-'}"]
+        for event in run["events"]:
+            back = "back " if event["direction"] == "back" else ""
+            numbers = f"{_number(event['duration_ms'])} ms" + (f", {event['row_count']} rows" if event["row_count"] is not None else "")
+            lines.append(f"  {event['at'][11:23]}  {event['phase']:<12} {back}{event['step']}: {event['outcome']} ({numbers})")
+            if with_sql and event["statement"]:
+                lines += [f"      {line}" for line in event["statement"].splitlines()]
+            if event["detail"]:
+                lines.append("      " + "; ".join(f"{key} = {value}" for key, value in event["detail"].items()))
+    return "\n".join(lines)
+
+
+def page(trail: dict[str, Any], rollout: Rollout) -> str:
+    """One self-contained HTML file for a change ticket."""
+    now = standing(rollout)
+    parts = ["<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
+             f"<title>Rollout of {html.escape(trail['table'])}</title>",
+             "<style>body{font:15px/1.45 system-ui;margin:2rem auto;max-width:70rem;padding:0 1rem}table{border-collapse:collapse;width:100%}"
+             "td,th{border-bottom:1px solid #ddd;padding:.3rem .5rem;text-align:left;vertical-align:top}pre{white-space:pre-wrap;margin:0}"
+             ".failed,.fail{color:#b00}</style>",
+             f"<h1>{html.escape(trail['table'])}</h1><p>Plan {html.escape(trail['plan'])}: {html.escape(rollout.plan.plan.title)}</p>",
+             "<table><tr><th>phase<th>state<th>since</tr>",
+             *[f"<tr><td>{Phase(row['phase']).label}<td>{html.escape(row['state'])}<td>{row['at'] or ''}</tr>" for row in now["phases"]],
+             "</table>"]
+    for run in trail["runs"]:
+        parts.append(f"<h2>{html.escape(run['verb'])} by {html.escape(run['actor'])}</h2><p>{html.escape(run['reason'])}<br>"
+                     f"{run['started_at']} to {run['ended_at'] or '…'}, exit {run['exit_code']}: {html.escape(run['outcome'] or '-')}</p>")
+        parts.append("<table><tr>" + "".join(f"<th>{column}" for column in COLUMNS) + "</tr>")
+        for event in run["events"]:
+            cells = [_number(event[c]) if c == "duration_ms" else "" if event[c] is None else str(event[c]) for c in COLUMNS]
+            parts.append(f"<tr class={html.escape(event['outcome'].split()[0])}>" + "".join(
+                f"<td><pre>{html.escape(cell)}</pre>" for cell in cells) + "</tr>")
+        parts.append("</table>")
+    return "\n".join(parts)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"  # noqa: PLR2004

@@ -1,0 +1,87 @@
+"""
+The ways back, one for each phase, latest first. What each undoes and leaves is the table in the README.
+
+Before anything is undone, everything the way back will need is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flows.conductor import Conductor
+from steps import backfill, deploy, drop_added, pre_deploy, shadow_write, verify
+from steps.errors import Refused
+from steps.phase import FORWARD, Phase
+from steps.rollout import Rollout
+from steps.step import Step
+
+WayBack = Callable[[], None]
+STANDS = {"done", "running", "going back", "fail", "inconclusive"}
+
+
+def backward(rollout: Rollout, conduct: Conductor, phases: list[Phase], *, drop_added: bool) -> None:
+    """
+    Undo *phases*, which come latest first.
+
+    Raises:
+        Refused, WaitingForPerson: before anything was undone.
+        Stopped: at a safe edge; the same command continues.
+    """
+    prepare(rollout, phases, drop_added=drop_added)
+    ways: dict[Phase, Callable[[], list[Step]]] = {
+        Phase.SHADOW_WRITE: lambda: shadow_write.back(rollout),  # ends the soak; sync belongs to pre_deploy
+        Phase.VERIFY: lambda: verify.back(rollout),              # nothing but the record
+        Phase.BACKFILL: lambda: backfill.back(rollout),          # nothing (ADR section 9); filled values stay
+        Phase.DEPLOY: lambda: deploy.back(rollout),              # V1 to V0; sync stays, so V0 sees all that V1 wrote
+        Phase.PRE_DEPLOY: lambda: pre_deploy.back(rollout, drop_added=drop_added),  # triggers off; the columns stay or go
+    }
+    for phase in phases:
+        conduct.phase(f"rollback of {phase.value}", ways[phase](), rollout)
+
+
+def prepare(rollout: Rollout, phases: list[Phase], *, drop_added: bool) -> None:
+    """
+    Raises:
+        Refused, WaitingForPerson: something that the way back will need is missing; nothing was undone.
+    """
+    if Phase.DEPLOY in phases:
+        deploy.prepared_to_go_back(rollout)
+    if Phase.PRE_DEPLOY in phases and drop_added:
+        refuse_destructive(rollout)
+
+
+def refuse_destructive(rollout: Rollout) -> None:
+    """Prove the way down on a clone, and refuse what would be lost."""
+    ladder = rollout.rehearsed().ladder
+    drop_added.refuse_losses(rollout, ladder, ladder.position(rollout.live(), rollout.table))
+
+
+def standing(rollout: Rollout) -> list[Phase]:
+    """The phases that stand by ledger and catalogue, latest first."""
+    states = rollout.ledger.phases()
+    return [phase for phase in reversed(FORWARD) if states.get(phase, {}).get("state") in STANDS]
+
+
+def standing_after(rollout: Rollout, phase: Phase | None) -> list[Phase]:
+    """What has to be undone to return to the end of *phase*, or to V0 when it is None."""
+    return [later for later in standing(rollout) if phase is None or FORWARD.index(later) > FORWARD.index(phase)]
+
+
+def single(rollout: Rollout, phase: Phase) -> list[Phase]:
+    """
+    *phase* if it stands, else nothing.
+
+    Raises:
+        Refused: a later phase stands.
+    """
+    now = standing(rollout)
+    later = [other for other in now if FORWARD.index(other) > FORWARD.index(phase)]
+    if phase in now and later:
+        raise Refused(f"rollback of {phase.value}", f"{later[0].value} stands, which comes later",
+                      f"undo that first, or use --to {FORWARD[FORWARD.index(phase) - 1].value if phase.number > 1 else 'v0'}")
+    return [phase] if phase in now else []
+
+
+def has_added(rollout: Rollout) -> bool:
+    """Whether anything is left that `--drop-added` would take away."""
+    return rollout.ledger.plan() is not None or rollout.position() > 0

@@ -1,0 +1,54 @@
+"""Where a rollout stands, from catalogue and ledger, without any lock and without Prefect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steps.errors import RolloutError
+from steps.mysql import VALUE
+from steps.ownership import lock_name
+from steps.phase import FORWARD, Phase
+from steps.rollout import Rollout
+
+
+def standing(rollout: Rollout) -> dict[str, Any]:
+    """One document: phases, stair, sync, passes, who works on it, what comes next. Safe at any time."""
+    recorded = rollout.ledger.phases()
+    phases = [{"phase": phase.value, "state": recorded.get(phase, {}).get("state", "not begun"),
+               "at": recorded.get(phase, {}).get("at"), "detail": recorded.get(phase, {}).get("detail", {})} for phase in FORWARD]
+    known = rollout.ledger.plan()
+    return {"table": f"{rollout.schema}.{rollout.table}", "plan": rollout.plan.id, "path": rollout.plan.plan.path,
+            "same_plan_as_begun": known["identity_hash"] == rollout.plan.identity_hash() if known else None,
+            "phases": phases, **_schema(rollout, begun=known is not None),
+            "passes": list(rollout.ledger.passes().values()), "working_on_it": _owner(rollout), "next": _next(phases)}
+
+
+def _schema(rollout: Rollout, *, begun: bool) -> dict[str, Any]:
+    if not begun:
+        return {"stair": None, "stairs": len(rollout.plan.pre_deploy.step), "sync": rollout.sync_state().value, "strangers": []}
+    ladder = rollout.ladder()
+    try:
+        live = rollout.live()
+        position = ladder.position(live, rollout.table)
+        return {"stair": position, "stairs": ladder.top, "sync": rollout.sync_state().value, "strangers": ladder.strangers(live, position)}
+    except RolloutError as error:
+        return {"stair": None, "stairs": ladder.top, "sync": rollout.sync_state().value, "strangers": [], "drift": str(error)}
+
+
+def _owner(rollout: Rollout) -> dict[str, Any] | None:
+    rows = rollout.ledger.read(
+        f"SELECT plan_id, actor, host, pid, taken_at, heartbeat_at, IS_USED_LOCK({VALUE}) IS NOT NULL FROM {rollout.ledger.table('owner')} "
+        f"WHERE table_schema = {VALUE} AND table_name = {VALUE}", lock_name(rollout.schema, rollout.table), rollout.schema, rollout.table)
+    if not rows:
+        return None
+    plan, actor, host, pid, taken, beat, alive = rows[0]
+    return {"plan": plan, "actor": actor, "host": host, "pid": pid, "since": f"{taken}", "heartbeat_at": f"{beat}", "alive": bool(alive)}
+
+
+def _next(phases: list[dict[str, Any]]) -> str:
+    for entry in phases:
+        if entry["state"] != "done":
+            if entry["phase"] == Phase.CLEANUP.value:
+                return "cleanup, when the old application is gone and the soak is long enough"
+            return f"{entry['phase']}: rollout run"
+    return "nothing"

@@ -1,0 +1,10 @@
+ALTER TABLE `AiAnalysisJob`
+  DROP COLUMN `lifecycleStatus`,
+  DROP COLUMN `priority`,
+  DROP COLUMN `lockedBy`,
+  DROP COLUMN `lockedAt`,
+  DROP COLUMN `lockUntil`,
+  DROP COLUMN `cancelRequestedAt`,
+  DROP COLUMN `attemptCount`,
+  DROP COLUMN `maxAttempts`,
+  DROP COLUMN `timeoutMs`

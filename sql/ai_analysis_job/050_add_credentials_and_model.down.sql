@@ -1,0 +1,6 @@
+ALTER TABLE `AiAnalysisJob`
+  DROP COLUMN `credentialMode`,
+  DROP COLUMN `credentialId`,
+  DROP COLUMN `modelTier`,
+  DROP COLUMN `modelProvider`,
+  DROP COLUMN `modelName`

@@ -1,0 +1,5 @@
+ALTER TABLE `AiAnalysisJob`
+  DROP COLUMN `errorCode`,
+  DROP COLUMN `publicErrorMessage`,
+  DROP COLUMN `outputHash`,
+  DROP COLUMN `validatedOutput`

@@ -1,0 +1,1 @@
+ALTER TABLE `AiAnalysisJob` DROP FOREIGN KEY `AiAnalysisJob_parentJobId_fkey`

@@ -1,0 +1,1 @@
+ALTER TABLE `AiJobSnapshot` DROP FOREIGN KEY `AiJobSnapshot_jobId_fkey`

@@ -1,0 +1,1 @@
+ALTER TABLE `AiJobArtifact` DROP FOREIGN KEY `AiJobArtifact_jobId_fkey`

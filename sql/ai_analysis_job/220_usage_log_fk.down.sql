@@ -1,0 +1,1 @@
+ALTER TABLE `AiUsageLog` DROP FOREIGN KEY `AiUsageLog_jobId_fkey`

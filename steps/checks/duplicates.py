@@ -1,0 +1,82 @@
+"""Rows in the way of the plan's unique indexes and foreign keys, as far as their columns exist already (case C22; F7, F8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from steps import catalogue
+from steps.checks import words
+from steps.checks.finding import BOUNDED, Finding, Look
+from steps.errors import StatementFailed
+from steps.mysql import quote
+
+NAME = "duplicates"
+MOST = 1000
+MIXED_COLLATIONS = 1267
+
+
+def run(look: Look) -> list[Finding]:
+    """
+    One bounded read for each key that does not stand yet. Says how many, never which values.
+
+    Raises:
+        StatementFailed: 3024 when a read took longer than a minute.
+    """
+    return [finding for step, table, key in _keys(look) if _due(look, table, key)
+            for finding in (_orphans(look, step, table, key) if key.parent else _doubles(look, step, table, key))]
+
+
+def _keys(look: Look) -> Iterator[tuple[str, str, words.Key]]:
+    for step, sql in words.steps_sql(look.plan).items():
+        yield from ((step, look.table, key) for key in words.keys(sql))
+    for leaf in look.plan.pre_deploy.leaf:
+        sql = look.plan.sql_text[f"{leaf.name}.up.sql"]
+        yield from ((leaf.name, leaf.table, key) for key in words.keys(sql))
+
+
+def _due(look: Look, table: str, key: words.Key) -> bool:
+    """Every column is there, and a key of that name is not."""
+    sides = [(table, name) for name, _length in key.columns] + [(key.parent, name) for name in key.parent_columns]
+    shape = catalogue.shape(look.session, look.schema, table)
+    standing = shape.foreign_keys if key.parent else shape.indexes
+    return key.name.lower() not in {name.lower() for name in standing} and all(
+        catalogue.has_column(look.session, look.schema, *side) for side in sides)
+
+
+def _doubles(look: Look, step: str, table: str, key: words.Key) -> list[Finding]:
+    """Grouped under each column's own collation, as the index will compare; NULLs do not collide."""
+    parts = [f"LEFT({quote(name)}, {length})" if length else quote(name) for name, length in key.columns]
+    some = " AND ".join(f"{quote(name)} IS NOT NULL" for name, _length in key.columns)
+    groups = (f"SELECT {', '.join(parts)}, COUNT(*) FROM {quote(look.schema)}.{quote(table)} WHERE {some} "
+              f"GROUP BY {', '.join(parts)} HAVING COUNT(*) > 1")
+    count = int(look.session.value(f"SELECT {BOUNDED} COUNT(*) FROM (SELECT 1 FROM {quote(look.schema)}.{quote(table)} "
+                                   f"WHERE {some} GROUP BY {', '.join(parts)} HAVING COUNT(*) > 1 LIMIT {MOST}) found"))
+    if not count:
+        return []
+    return [Finding(NAME, "refuse", f"table {table}", f"has {_many(count)} that rows share, as its collation compares them, where "
+                    f"step {step} makes ({', '.join(name for name, _length in key.columns)}) unique (error 1062)",
+                    f"make them differ; find them with {groups}")]
+
+
+def _orphans(look: Look, step: str, table: str, key: words.Key) -> list[Finding]:
+    columns = [name for name, _length in key.columns]
+    same = " AND ".join(f"c.{quote(mine)} = p.{quote(theirs)}" for mine, theirs in zip(columns, key.parent_columns, strict=False))
+    some = " AND ".join(f"c.{quote(name)} IS NOT NULL" for name in columns)
+    orphans = (f"FROM {quote(look.schema)}.{quote(table)} c LEFT JOIN {quote(look.schema)}.{quote(key.parent)} p ON {same} "
+               f"WHERE {some} AND p.{quote(key.parent_columns[0])} IS NULL")
+    try:
+        count = int(look.session.value(f"SELECT {BOUNDED} COUNT(*) FROM (SELECT 1 {orphans} LIMIT {MOST}) found"))
+    except StatementFailed as error:
+        if error.errno != MIXED_COLLATIONS:
+            raise
+        return [Finding(NAME, "refuse", f"table {table}", f"has ({', '.join(columns)}) in another collation than {key.parent}, so "
+                        f"step {step} cannot add its foreign key (error 3780)", "give both sides one collation first")]
+    if not count:
+        return []
+    return [Finding(NAME, "refuse", f"table {table}", f"has {_many(count)} of ({', '.join(columns)}) without a row in "
+                    f"{key.parent}, where step {step} adds a foreign key (error 1452)",
+                    f"correct or clear them; find them with SELECT c.* {orphans}")]
+
+
+def _many(count: int) -> str:
+    return f"{count} value{'' if count == 1 else 's'}" if count < MOST else f"{MOST} values or more"

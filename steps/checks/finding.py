@@ -1,0 +1,81 @@
+"""
+What a check is, what it may look at, what it finds, and when it *could not look*.
+
+They stand apart from the tuple in `steps/checks/__init__.py`, which imports every check and so cannot be imported by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from steps.errors import StatementFailed
+from steps.mysql import Session
+from steps.plan import Plan
+from steps.target import Target
+
+BOUNDED = "/*+ MAX_EXECUTION_TIME(60000) */"
+"""The hint that every look at rows carries; past it the server answers 3024, which is *could not look* (case C107)."""
+
+NO_GAP = "no-gap"
+"""The accept key for firing without a guard, because nobody can say who holds the table."""
+
+TOOK_TOO_LONG = 3024
+DENIED = {1044, 1142, 1143, 1227, 1345, 1370}
+NO_SUCH_TABLE = {1109, 1146}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """
+    What a check found: *severity* `refuse` stops the rollout until it is gone or accepted, `warn` is told and recorded.
+
+    *accept* is the key for `--accept`, or None where nothing but a remedy helps.
+    """
+
+    check: str
+    severity: str
+    subject: str
+    what: str
+    remedy: str
+    accept: str | None = None
+    could_not_look: bool = False
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a check may look at: a session in the target's schema, the target, and the plan."""
+
+    session: Session
+    target: Target
+    plan: Plan
+
+    @property
+    def schema(self) -> str:
+        return self.target.schema
+
+    @property
+    def table(self) -> str:
+        return self.plan.table
+
+
+@dataclass(frozen=True)
+class Check:
+    name: str
+    looks_at: str
+    run: Callable[[Look], list[Finding]]
+
+
+def unavailable(error: StatementFailed) -> bool:
+    """Whether *error* says that the account may not look, or that the server has nothing to look at, or not in time."""
+    if error.errno in NO_SUCH_TABLE:
+        return any(name in error.reason.lower() for name in ("performance_schema", "information_schema", "sys."))
+    return error.errno in DENIED or error.errno == TOOK_TOO_LONG
+
+
+def could_not_look(check: str, subject: str, error: StatementFailed, severity: str = "refuse") -> Finding:
+    """The third answer of *check*; when it refuses, `could-not-look:<check>` accepts it."""
+    remedy = ("run again at a quieter time" if error.errno == TOOK_TOO_LONG else "grant what the server asks for")
+    key = f"could-not-look:{check}" if severity == "refuse" else None
+    return Finding(check, severity, subject, f"could not look: {error.reason}",
+                   remedy + (f", or go on unseen with --accept {key}" if key else ""), key, could_not_look=True)

@@ -1,0 +1,200 @@
+"""
+Climbing and descending the ladder on the live table: ask, act, look, and as few exclusive metadata locks as possible (F24).
+
+What fits `max_stall_ms` by estimate goes together into one hold; what does not goes alone, outside, with its estimate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from steps import catalogue, sync_install
+from steps.catalogue import differences
+from steps.checks import Finding
+from steps.errors import Refused, StatementFailed, Stopped
+from steps.hold import Gap, hold
+from steps.ladder import Ladder, Stair, Way
+from steps.mysql import Session, Waits, quote
+from steps.phase import Phase
+from steps.rollout import Rollout
+
+PHASE = Phase.PRE_DEPLOY
+HOLD_SHARE = 0.6
+SYNC_MS = 80.0
+COST_MS = {"INSTANT": (15.0, 0.0), "INPLACE": (20.0, 0.006), "COPY": (60.0, 0.02)}
+
+
+@dataclass(frozen=True)
+class Move:
+    """One stair in one direction: *to* is the position after it."""
+
+    stair: Stair
+    way: Way
+    to: int
+    estimate_ms: float
+
+
+@dataclass(frozen=True)
+class Group:
+    """Moves that go together: in one hold, or a single one alone outside."""
+
+    moves: tuple[Move, ...]
+    in_hold: bool
+    sync: bool = False
+
+    @property
+    def name(self) -> str:
+        names = [move.stair.name for move in self.moves] + (["sync triggers"] if self.sync else [])
+        return ("one hold: " if self.in_hold else "alone: ") + ", ".join(names)
+
+
+def estimate_ms(way: Way, rows: int) -> float:
+    """How long the statement should take on *rows* rows; from the measured figures of design section 8, rounded up."""
+    fixed, per_row = COST_MS[way.algorithm]
+    if way.fk_checks_off:
+        per_row = 0.001  # metadata only; the look for orphans reads the index
+    return fixed + (per_row * rows) * max(1, way.sql.upper().count("INDEX") if way.algorithm == "INPLACE" else 1)
+
+
+def moves(ladder: Ladder, start: int, end: int, rows: int) -> list[Move]:
+    """The moves from position *start* to *end*, up or down."""
+    if end >= start:
+        stairs = [(ladder.stairs[i], ladder.stairs[i].up, i + 1) for i in range(start, end)]
+    else:
+        stairs = [(ladder.stairs[i - 1], ladder.stairs[i - 1].down, i - 1) for i in range(start, end, -1)]
+    return [Move(stair, way, to, estimate_ms(way, rows)) for stair, way, to in stairs]
+
+
+def blocking_copies(rollout: Rollout, ladder: Ladder, position: int) -> list[Finding]:
+    """Steps that only a copy can do and that would block writes for longer than the plan allows (F5, case C09)."""
+    rows = catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
+    limit_s = rollout.plan.plan.max_blocked_s
+    return [Finding("copy-blocks", "refuse", f"step {move.stair.name}", f"can only be done by copying the table; writes would be blocked "
+                    f"for about {move.estimate_ms / 1000:.1f} s at {rows} rows, the plan allows {limit_s:g} s",
+                    "do it in a quiet time with a larger plan.max_blocked_s, or change the column beforehand with "
+                    "pt-online-schema-change, before any sync trigger exists")
+            for move in moves(ladder, position, ladder.top, rows)
+            if move.way.algorithm == "COPY" and move.estimate_ms > limit_s * 1000]
+
+
+def grouped(found: list[Move], rollout: Rollout, rows: int, *, with_sync: bool) -> list[Group]:
+    """
+    *found* packed into as few holds as the budget allows, in order; triggers go into the last one.
+
+    An INPLACE index build on a large table always goes alone, whatever its estimate.
+    """
+    budget = rollout.plan.plan.max_stall_ms * HOLD_SHARE
+    groups: list[Group] = []
+    current: list[Move] = []
+    spent = 0.0
+    for move in found:
+        large = rows >= rollout.plan.plan.large_rows and move.way.algorithm != "INSTANT" and not move.way.fk_checks_off
+        if large or move.estimate_ms > budget:
+            groups += [Group(tuple(current), in_hold=True)] if current else []
+            groups.append(Group((move,), in_hold=False))
+            current, spent = [], 0.0
+            continue
+        if spent + move.estimate_ms > budget and current:
+            groups.append(Group(tuple(current), in_hold=True))
+            current, spent = [], 0.0
+        current.append(move)
+        spent += move.estimate_ms
+    if with_sync and current and spent + SYNC_MS > budget:
+        groups.append(Group(tuple(current), in_hold=True))
+        current = []
+    if current or with_sync:
+        groups.append(Group(tuple(current), in_hold=True, sync=with_sync))
+    return groups
+
+
+def carry_out(rollout: Rollout, group: Group, ladder: Ladder, direction: str) -> None:
+    """
+    Carry out *group* on the live table. Safe to repeat from any point: moves whose effect is there are left out.
+
+    Raises:
+        NoGap, LockWaited: nobody's fault; nothing of this group was done.
+        Stopped: a statement failed; everything before it stands and the same command continues.
+    """
+    if group.in_hold:
+        _in_one_hold(rollout, group, ladder, direction)
+    else:
+        _alone(rollout, group.moves[0], ladder, direction)
+
+
+def _in_one_hold(rollout: Rollout, group: Group, ladder: Ladder, direction: str) -> None:
+    """Every client waits meanwhile, so inside there is one look before, one after, and the audit trail is written later."""
+    tables, related = rollout.tables_to_lock()
+    with rollout.recorded_later(), \
+            rollout.timed(PHASE, f"hold for {len(group.moves) + 2 * group.sync} objects", direction=direction,
+                          statement=f"LOCK TABLES {quote(rollout.table)} WRITE") as facts, \
+            hold(rollout.target, rollout.watchdog, rollout.limits, tables, related, rollout.check_owner) as (session, waited_s):
+        facts["waited_for_gap_s"] = round(waited_s, 3)
+        session.run(f"USE {quote(rollout.schema)}")
+        with rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_s):
+            here = ladder.position(catalogue.shape(session, rollout.schema, rollout.table), rollout.table)
+            left = [move for move in group.moves if (move.to > here if direction == "forward" else move.to < here)]
+            for move in left:
+                _act(rollout, session, move, ladder, direction)
+            if left:
+                _landed_as_rehearsed(rollout, session, left[-1], ladder)
+            if group.sync:
+                sync_install.put_on(rollout, session)
+
+
+def _alone(rollout: Rollout, move: Move, ladder: Ladder, direction: str) -> None:
+    tables, related = rollout.tables_to_lock()
+    with Session(rollout.target, multi=True, waits=Waits(max(1, rollout.limits.max_stall_ms // 1000))) as session:
+        gap = Gap(session, rollout.watchdog, rollout.limits, [*tables, *related])
+        _move(rollout, session, move, ladder, direction, gap)
+
+
+def _move(rollout: Rollout, session: Session, move: Move, ladder: Ladder, direction: str, gap: Gap) -> None:
+    """Look, act, look: one stair, alone, through *gap*."""
+    if ladder.position(catalogue.shape(session, rollout.schema, rollout.table), rollout.table) != move.to:
+        _act(rollout, session, move, ladder, direction, gap)
+        _landed_as_rehearsed(rollout, session, move, ladder)
+
+
+def _act(rollout: Rollout, session: Session, move: Move, ladder: Ladder, direction: str, gap: Gap | None = None) -> None:
+    """Send one move's statements; after a failure the catalogue says whether it happened all the same (case C84)."""
+    rollout.check_owner()
+    with rollout.timed(PHASE, move.stair.name, direction=direction, statement=move.way.statement) as facts:
+        facts["algorithm"] = move.way.algorithm + (", foreign_key_checks=0" if move.way.fk_checks_off else "")
+        facts["estimate_ms"] = round(move.estimate_ms, 1)
+        try:
+            _send(session, move.way, gap)
+        except StatementFailed as error:
+            if not _happened(rollout, move, ladder):
+                raise Stopped(f"step {move.stair.name}", error.reason, "this step changed nothing and those before it stand; "
+                              "remove the cause, then run the same command again") from None
+            facts["outcome"] = "done, seen after a lost connection"
+
+
+def _landed_as_rehearsed(rollout: Rollout, session: Session, move: Move, ladder: Ladder) -> None:
+    wrong = differences(catalogue.shape(session, rollout.schema, rollout.table), ladder.shape_at(move.to), ladder.touched())
+    if wrong:
+        raise Stopped(f"step {move.stair.name}", f"landed elsewhere than on the clone: {'; '.join(wrong)}",
+                      "somebody else changes this table; find out who, then run the same command again")
+
+
+def _send(session: Session, way: Way, gap: Gap | None) -> None:
+    send = session.verbatim if gap is None else lambda sql: gap.fire(sql, is_long=True)
+    for statement in way.before:
+        send(statement)
+    if not way.fk_checks_off:
+        send(way.statement)
+        return
+    # In place is only possible with the checks off (case C16); inside the hold nobody can add an orphan meanwhile.
+    session.run("SET SESSION foreign_key_checks = 0")
+    try:
+        send(way.statement)
+    finally:
+        session.run("SET SESSION foreign_key_checks = 1")
+
+
+def _happened(rollout: Rollout, move: Move, ladder: Ladder) -> bool:
+    """After an unclear outcome: what does the catalogue say? Asked on another connection (case C84)."""
+    try:
+        return ladder.position(rollout.live(), rollout.table) == move.to
+    except (Refused, StatementFailed):
+        return False

@@ -1,0 +1,168 @@
+"""
+Phase 2: the application's new generation goes out, or comes back, by a command or by a person's hand.
+
+The command runs in a shell of its own with a deadline; a health command is then asked until it says yes. Deploying is
+refused while an index or a sync trigger that the new generation needs is missing (F15, F17).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+from steps import waits
+from steps.errors import DeployFailed, Refused, RolloutError, WaitingForPerson
+from steps.masking import mask
+from steps.phase import Outcome, Phase
+from steps.rollout import Rollout
+from steps.step import Step
+from steps.sync import SyncState
+from steps.target import ENVIRONMENT
+
+SHOWN_OUTPUT = 2000
+
+PHASE = Phase.DEPLOY
+
+
+def is_done(rollout: Rollout) -> bool:
+    return rollout.ledger.phase_state(Phase.DEPLOY) == "done"
+
+
+def steps(rollout: Rollout) -> list[Step]:
+    return [Step("ready for the new generation", lambda: _ready(rollout)), Step("put the new generation out", lambda: _forward(rollout))]
+
+
+def back(rollout: Rollout) -> list[Step]:
+    return [Step("take the new generation back", lambda: _backward(rollout))]
+
+
+def _ready(rollout: Rollout) -> Outcome:
+    ladder = rollout.ladder()
+    here = rollout.position()
+    if here != ladder.top:
+        raise Refused(f"table {rollout.table}", f"stands on stair {here} of {ladder.top}; the new generation needs all of them",
+                      "run phase pre_deploy first")
+    if rollout.plan.filled_columns and rollout.sync_state() is not SyncState.ON:
+        raise Refused(f"table {rollout.table}", f"sync triggers: {rollout.sync_state().value}", "run phase pre_deploy first")
+    return Outcome.DONE
+
+
+def _forward(rollout: Rollout) -> Outcome:
+    deploy = rollout.plan.deploy
+    if deploy.how == "manual":
+        who = _confirmed(rollout, "the new generation (V1) is deployed and healthy",
+                         f"rollout run {rollout.plan.id} --deployed-by NAME")
+        with rollout.timed(Phase.DEPLOY, "confirmed by hand") as facts:
+            facts["deployed_by"] = who
+    else:
+        rollout.ledger.set_phase(Phase.DEPLOY, "running")
+        with rollout.timed(Phase.DEPLOY, "deploy command", statement=deploy.command) as facts:
+            facts |= _run(rollout, "deploy command", deploy.command or "", "v1")
+        if deploy.health_command:
+            with rollout.timed(Phase.DEPLOY, "health", statement=deploy.health_command):
+                _wait_for_health(rollout, deploy.health_command)
+    rollout.ledger.set_phase(Phase.DEPLOY, "done", {"how": deploy.how})
+    return Outcome.DONE
+
+
+def prepared_to_go_back(rollout: Rollout) -> None:
+    """
+    Before anything is undone: can the application be taken back? (design section 2)
+
+    Raises:
+        WaitingForPerson: nobody has confirmed it and there is no rollback command.
+    """
+    if rollout.ledger.phase_state(Phase.DEPLOY) in ("done", "running") and not rollout.plan.deploy.rollback_command:
+        _confirmed(rollout, "the old generation (V0) is back and no V1 instance is left",
+                   f"rollout rollback {rollout.plan.id} … --deployed-by NAME, or --set deploy.rollback_command='…'")
+
+
+def _backward(rollout: Rollout) -> Outcome:
+    command = rollout.plan.deploy.rollback_command
+    if command:
+        with rollout.timed(Phase.DEPLOY, "rollback command", direction="back", statement=command) as facts:
+            facts |= _run(rollout, "deploy.rollback_command", command, "v0")
+    else:
+        who = _confirmed(rollout, "the old generation (V0) is back and no V1 instance is left",
+                         f"rollout rollback {rollout.plan.id} … --deployed-by NAME")
+        with rollout.timed(Phase.DEPLOY, "confirmed by hand", direction="back") as facts:
+            facts["deployed_by"] = who
+    rollout.ledger.set_phase(Phase.DEPLOY, "undone")
+    return Outcome.DONE
+
+
+def _confirmed(rollout: Rollout, what: str, call: str) -> str:
+    """The name of the person who says that *what* is so; `--yes` never answers for them."""
+    if rollout.person.deployed_by:
+        return rollout.person.deployed_by
+    if rollout.person.confirm and rollout.person.confirm(what):
+        return rollout.person.actor
+    raise WaitingForPerson("deploy", f"a person has to confirm that {what}", f"then call: {call}")
+
+
+def _run(rollout: Rollout, what: str, command: str, generation: str) -> dict[str, str]:
+    """Run *command* in a shell, at most `deploy.deadline_s`; return the end of its output, masked."""
+    result, output = run_command(command, rollout.plan.deploy.deadline_s, {
+        "ROLLOUT_PLAN": rollout.plan.id, "ROLLOUT_TABLE": rollout.table, "ROLLOUT_GENERATION": generation})
+    if result is None:
+        raise DeployFailed(what, f"ran over its deadline of {rollout.plan.deploy.deadline_s} s and was ended", "see its output")
+    if result != 0:
+        raise DeployFailed(what, f"ended with {result}: {output[-300:].strip() or 'no output'}", "correct the cause")
+    return {"output": output}
+
+
+def run_command(command: str, deadline_s: float, extra: dict[str, str]) -> tuple[int | None, str]:
+    """
+    (exit code or None when it ran over *deadline_s*, the end of its masked output). The whole process group is ended.
+
+    The database URL is not handed on: a deploy command has its own credentials or none.
+    """
+    environment = {key: value for key, value in os.environ.items() if key != ENVIRONMENT} | extra
+    with subprocess.Popen(["/bin/sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                          env=environment, start_new_session=True) as process:
+        try:
+            output, _ = process.communicate(timeout=deadline_s)
+            code: int | None = process.returncode
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                output, _ = process.communicate(timeout=5)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                output, _ = process.communicate()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            code = None
+    return code, mask(output.decode(errors="replace"))[-SHOWN_OUTPUT:]
+
+
+def _wait_for_health(rollout: Rollout, command: str) -> None:
+    deadline = waits.now_s() + rollout.plan.deploy.deadline_s
+    while True:
+        left_s = deadline - waits.now_s()
+        code, output = run_command(command, max(0.1, left_s), {"ROLLOUT_PLAN": rollout.plan.id, "ROLLOUT_GENERATION": "v1"})
+        if code == 0:
+            return
+        if waits.now_s() >= deadline:
+            raise DeployFailed("health command", f"did not say yes within {rollout.plan.deploy.deadline_s} s: "
+                               f"{output[-300:].strip() or f'exit code {code}'}", "see the application's log")
+        waits.sleep_s(rollout.plan.deploy.health_every_s)
+
+
+def failed_and_taken_back(rollout: Rollout, failure: RolloutError) -> None:
+    """
+    After a failed deploy: run the rollback command, or say that a person has to.
+
+    Raises:
+        WaitingForPerson: there is no rollback command.
+        DeployFailed: the rollback command failed too.
+    """
+    if not rollout.plan.deploy.rollback_command:
+        rollout.ledger.set_phase(Phase.DEPLOY, "running", {"failure": str(failure)})
+        raise WaitingForPerson("deploy", f"failed and there is no deploy.rollback_command ({failure})",
+                               f"take V1 back by hand, then `rollout rollback {rollout.plan.id} deploy --deployed-by NAME`; or correct "
+                               "the cause and run the same command again")
+    _backward(rollout)
+
+

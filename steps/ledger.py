@@ -1,0 +1,194 @@
+"""
+What was done and how far: runs, phases, passes and an append-only event log, in the target's own server (design section 2).
+
+Written before Prefect hears of anything. Reading never fails on a server where nothing was ever run: absent tables are an
+empty ledger. Texts are masked on their way in.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from steps import __version__
+from steps.errors import Refused, StatementFailed
+from steps.masking import mask, masked
+from steps.mysql import VALUE, Row, Session, quote, shown
+from steps.phase import Phase
+
+SCHEMA_VERSION = 1
+DEFINITION = Path(__file__).resolve().parent.parent / "sql" / "ledger.sql"
+TABLES = ("meta", "plan", "run", "phase", "pass", "event", "owner")
+NO_SUCH_TABLE = 1146
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the audit trail: what was done to which step, with which SQL, how long it took, how many rows."""
+
+    phase: str
+    step: str
+    outcome: str
+    direction: str = "forward"
+    statement: str | None = None
+    duration_ms: float | None = None
+    rows: int | None = None
+    detail: dict[str, Any] | None = None
+
+
+class Ledger:
+    """The ledger of one plan on one table, over a session of its own that nothing else uses."""
+
+    def __init__(self, session: Session, table_schema: str, table: str, plan_id: str, ledger_schema: str | None = None) -> None:
+        self.session = session
+        self.key = (table_schema, table, plan_id)
+        self.home = ledger_schema or table_schema
+        self.run_id = "-"
+
+    def table(self, name: str) -> str:
+        return f"{quote(self.home)}.{quote('_rollout_' + name)}"
+
+    def create(self) -> None:
+        """Make the ledger's tables where they are missing. Safe to repeat; takes no lock on any other table."""
+        statements = [part for part in DEFINITION.read_text().split(";\n") if "CREATE TABLE" in part]
+        for statement in statements:
+            self.session.verbatim(statement[statement.index("CREATE TABLE"):].replace("`_rollout_", f"{quote(self.home)}.`_rollout_", 1))
+        self.session.run(f"INSERT IGNORE INTO {self.table('meta')} VALUES (1, {VALUE}, {VALUE})", SCHEMA_VERSION, __version__)
+        version = self.session.value(f"SELECT schema_version FROM {self.table('meta')}")
+        if version != SCHEMA_VERSION:
+            raise Refused(f"ledger in {self.home}", f"has schema version {version}, this tool writes {SCHEMA_VERSION}",
+                          "use the version of the tool that wrote it")
+
+    def read(self, sql: str, *values: Any) -> list[Row]:
+        """Rows of *sql*, or none where the ledger was never made."""
+        try:
+            return self.session.query(sql, *values)
+        except StatementFailed as error:
+            if error.errno == NO_SUCH_TABLE:
+                return []
+            raise
+
+    def _rows(self, columns: str, table: str, extra: str = "", *values: Any) -> list[Row]:
+        return self.read(f"SELECT {columns} FROM {self.table(table)} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                         f"AND plan_id = {VALUE} {extra}", *self.key, *values)
+
+    # Runs
+
+    @contextmanager
+    def run(self, verb: str, actor: str, reason: str, options: dict[str, Any]) -> Iterator[str]:
+        """Record a run from its start to its end, with exit code and outcome; an error is recorded and raised on."""
+        self.run_id = uuid.uuid4().hex
+        self.session.run(
+            f"INSERT INTO {self.table('run')} (run_id, table_schema, table_name, plan_id, verb, actor, reason, host, options, "
+            f"tool_version, started_at) VALUES ({', '.join([VALUE] * 10)}, UTC_TIMESTAMP(3))", self.run_id, *self.key, verb,
+            mask(actor), mask(reason), socket.gethostname(), json.dumps(masked(options)), __version__)
+        try:
+            yield self.run_id
+        except BaseException as error:
+            self.end_run(getattr(error, "exit_code", 1), str(error) or type(error).__name__)
+            raise
+        self.end_run(0, "done")
+
+    def end_run(self, exit_code: int, outcome: str) -> None:
+        """Record how the run ended; best effort when the server is gone, because the run's own error matters more."""
+        try:
+            self.session.run(f"UPDATE {self.table('run')} SET ended_at = UTC_TIMESTAMP(3), exit_code = {VALUE}, outcome = {VALUE} "
+                             f"WHERE run_id = {VALUE}", exit_code, mask(outcome)[:2000], self.run_id)
+        except StatementFailed:
+            return
+
+    def runs(self) -> list[dict[str, Any]]:
+        names = ("run_id", "verb", "actor", "reason", "host", "options", "tool_version", "started_at", "ended_at", "exit_code", "outcome")
+        return [_named(names, row) for row in self._rows(", ".join(names), "run", "ORDER BY started_at, run_id")]
+
+    # The plan as it was first run
+
+    def remember_plan(self, identity_hash: str, identity: dict[str, Any], ladder: dict[str, Any], baseline_sql: str) -> None:
+        """Freeze identity, ladder and baseline at the first start; a second call leaves them as they are."""
+        self.session.run(f"INSERT IGNORE INTO {self.table('plan')} VALUES ({', '.join([VALUE] * 7)}, UTC_TIMESTAMP(3))",
+                         *self.key, identity_hash, json.dumps(identity), json.dumps(ladder), baseline_sql)
+
+    def plan(self) -> dict[str, Any] | None:
+        names = ("identity_hash", "identity", "ladder", "baseline_sql", "created_at")
+        rows = self._rows(", ".join(names), "plan")
+        return _named(names, rows[0]) if rows else None
+
+    def forget_plan(self) -> None:
+        """After the last way back the table is at its baseline, and another plan text may start afresh."""
+        for table in ("plan", "phase", "pass"):
+            self.session.run(f"DELETE FROM {self.table(table)} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                             f"AND plan_id = {VALUE}", *self.key)
+
+    # Phases
+
+    def phases(self) -> dict[Phase, dict[str, Any]]:
+        """Each recorded phase's state, detail, run and time."""
+        return {Phase(row[0]): _named(("phase", "state", "detail", "run_id", "at"), row)
+                for row in self._rows("phase, state, detail, run_id, at", "phase")}
+
+    def phase_state(self, phase: Phase) -> str:
+        return str(self.phases().get(phase, {}).get("state", "-"))
+
+    def set_phase(self, phase: Phase, state: str, detail: dict[str, Any] | None = None) -> None:
+        self.session.run(f"REPLACE INTO {self.table('phase')} VALUES ({', '.join([VALUE] * 7)}, UTC_TIMESTAMP(3))",
+                         *self.key, phase.value, state, json.dumps(masked(detail or {})), self.run_id)
+
+    # Events
+
+    def record(self, event: Event) -> None:
+        """Append *event* to the audit trail."""
+        self.session.run(
+            f"INSERT INTO {self.table('event')} (run_id, table_schema, table_name, plan_id, at, phase, direction, step, outcome, "
+            f"statement, duration_ms, row_count, detail) VALUES ({VALUE}, {VALUE}, {VALUE}, {VALUE}, UTC_TIMESTAMP(3), "
+            f"{', '.join([VALUE] * 8)})", self.run_id, *self.key, event.phase, event.direction, event.step, event.outcome,
+            shown(event.statement) if event.statement else None, event.duration_ms, event.rows,
+            json.dumps(masked(event.detail or {}), default=str))
+
+    def events(self) -> list[dict[str, Any]]:
+        names = ("id", "run_id", "at", "phase", "direction", "step", "outcome", "statement", "duration_ms", "row_count", "detail")
+        return [_named(names, row) for row in self._rows(", ".join(names), "event", "ORDER BY id")]
+
+    # Passes over rows
+
+    def passes(self) -> dict[str, dict[str, Any]]:
+        names = ("pass", "sweep", "cursor", "rows_examined", "rows_changed", "started_at", "finished_at")
+        return {str(row[0]): _named(names, row) for row in self._rows(", ".join(f"`{n}`" for n in names), "pass")}
+
+    def start_pass(self, name: str) -> None:
+        """Begin pass *name*, or leave it where it stands when it was begun before."""
+        self.session.run(f"INSERT IGNORE INTO {self.table('pass')} VALUES ({', '.join([VALUE] * 4)}, 1, NULL, 0, 0, "
+                         "UTC_TIMESTAMP(3), NULL)", *self.key, name)
+
+    def reset_pass(self, name: str) -> None:
+        """The next run of pass *name* starts at the first row again."""
+        self.session.run(f"DELETE FROM {self.table('pass')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                         f"AND plan_id = {VALUE} AND `pass` = {VALUE}", *self.key, name)
+
+    def move_pass(self, session: Session, name: str, cursor: str | None, examined: int, changed: int) -> None:
+        """Advance pass *name* on *session*, in the same transaction as the chunk it speaks of (case C61)."""
+        session.run(f"UPDATE {self.table('pass')} SET `cursor` = {VALUE}, rows_examined = rows_examined + {VALUE}, "
+                    f"rows_changed = rows_changed + {VALUE} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                    f"AND plan_id = {VALUE} AND `pass` = {VALUE}", cursor, examined, changed, *self.key, name)
+
+    def end_sweep(self, name: str, *, finished: bool) -> None:
+        """The cursor ran through: either the pass is finished or another sweep begins at the first row."""
+        done = "finished_at = UTC_TIMESTAMP(3)" if finished else "sweep = sweep + 1"
+        self.session.run(f"UPDATE {self.table('pass')} SET {done}, `cursor` = NULL WHERE table_schema = {VALUE} "
+                         f"AND table_name = {VALUE} AND plan_id = {VALUE} AND `pass` = {VALUE}", *self.key, name)
+
+
+def _named(names: tuple[str, ...], row: Row) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in zip(names, row, strict=True):
+        if name in ("detail", "options", "identity", "ladder", "cursor") and isinstance(value, str):
+            found[name] = json.loads(value)
+        else:
+            found[name] = value.isoformat(timespec="milliseconds") + "Z" if isinstance(value, datetime) else value
+    return found

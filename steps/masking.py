@@ -1,0 +1,33 @@
+"""The one place that knows secrets, so that no log, artifact, parameter, ledger row or error can show one (case C86)."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, quote_plus
+
+MASK = "***"
+SHORTEST_MASKED = 4
+_secrets: set[str] = set()
+
+
+def remember(secret: str | None) -> None:
+    """Mask *secret* and its URL encodings in every text that passes :func:`mask` from now on. Safe to repeat."""
+    if secret and len(secret) >= SHORTEST_MASKED:
+        _secrets.update({secret, quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1], secret.replace("'", "''")})
+
+
+def mask(text: str) -> str:
+    """*text* without any remembered secret."""
+    for secret in sorted(_secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return text
+
+
+def masked(value: object) -> object:
+    """:func:`mask` for every string inside *value* (dicts, lists and tuples are walked)."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {key: masked(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [masked(item) for item in value]
+    return value

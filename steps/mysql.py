@@ -1,0 +1,238 @@
+"""
+The only driver import: sessions with pinned settings, one quoting function, bound values, verbatim plan SQL.
+
+SQL built here marks each value with :data:`VALUE`, a mark that no identifier may contain, so percent signs, colons and
+question marks in names or literals mean nothing (cases C78, C79). Plan SQL and DDL go through :meth:`Session.verbatim`,
+untouched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+import sqlalchemy
+from pymysql.constants import CLIENT
+from sqlalchemy.pool import NullPool
+
+from steps.errors import ConnectionLost, LockTimeout, Refused, StatementFailed, Unreachable
+from steps.masking import mask
+from steps.target import Target
+
+VALUE = "\x00?"
+SQL_MODE = ("ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
+            "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION")
+LOST = {0, 2006, 2013, 2014, 2055, 1053, 1077, 3168}
+TRY_AGAIN = {1205, 1213, 1317, 3024, 3572}
+READ_ONLY = {1290, 1792, 1836}
+QUOTES_ROWS = {1062, 1264, 1265, 1292, 1366, 1367, 1411, 1525}
+LONGEST_NAME = 64
+Row = tuple[Any, ...]
+
+
+def quote(name: str) -> str:
+    """
+    *name* as an identifier; the only way a name gets into SQL (case C80).
+
+    Raises:
+        Refused: for names MySQL or this tool cannot carry: empty, over 64 characters, with NUL, ending in a space,
+            or outside the Basic Multilingual Plane.
+    """
+    if not name or len(name) > LONGEST_NAME or "\x00" in name or name.endswith(" ") or any(ord(c) > 0xFFFF for c in name):
+        raise Refused(f"name {name!r}", "is not a usable MySQL identifier", "rename the object or correct the plan")
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """
+    *text* as an SQL string for trigger bodies and guards; the same under every sql_mode (case C77).
+
+    Without a character set introducer: the catalogue shows bodies without those, and bodies are compared (case C73).
+    """
+    return f"'{text}'" if _plain(text) else f"CONVERT(x'{text.encode().hex()}' USING utf8mb4)"
+
+
+def byte_literal(text: str) -> str:
+    """*text* to be held against a binary expression."""
+    return f"'{text}'" if _plain(text) else f"x'{text.encode().hex()}'"
+
+
+def _plain(text: str) -> bool:
+    return all(" " <= c <= "~" and c not in "'\\" for c in text)
+
+
+def shown(sql: str) -> str:
+    """*sql* for people and for the ledger: values as `?`, secrets masked."""
+    return mask(sql.replace(VALUE, "?"))
+
+
+def _failure(error: BaseException, what: str) -> StatementFailed:
+    args: tuple[Any, ...] = error.args
+    errno = args[0] if args and isinstance(args[0], int) else 0
+    text = str(args[1]) if len(args) > 1 else str(error)
+    if errno in QUOTES_ROWS:
+        text = re.sub(r"'[^']*'", "'…'", text, count=1)
+    kind = ConnectionLost if errno in LOST or isinstance(error, pymysql.err.InterfaceError) else StatementFailed
+    if errno in TRY_AGAIN:
+        kind = LockTimeout
+    remedy = "the server is read-only now (failover or full disk?)" if errno in READ_ONLY else ""
+    return kind(mask(what), mask(f"MySQL error {errno}: {text}"), remedy, errno)
+
+
+@dataclass(frozen=True)
+class Waits:
+    """How long a session's statements may wait for metadata locks and row locks: whole seconds, MySQL's own backstop."""
+
+    lock_wait_timeout_s: int = 2
+    innodb_lock_wait_timeout_s: int = 2
+
+
+class Session:
+    """
+    One pinned connection. Settings are set and read back when it opens (cases C02, C08, C49, C67); it never reconnects.
+
+    `multi` opens it for packets of several statements (the guarded fire of :mod:`steps.hold`).
+    """
+
+    def __init__(self, target: Target, *, database: str | None = "", waits: Waits = Waits(), multi: bool = False,
+                 read_timeout_s: int | None = None) -> None:
+        url = target.url if database == "" else target.url.set(database=database)
+        arguments: dict[str, Any] = {
+            "connect_timeout": 5, "program_name": "mysql-rollout", "charset": "utf8mb4",
+            "client_flag": (CLIENT.MULTI_STATEMENTS if multi else 0) | CLIENT.FOUND_ROWS, "read_timeout": read_timeout_s,
+        }
+        engine = sqlalchemy.create_engine(url, poolclass=NullPool, hide_parameters=True, connect_args=arguments)
+        try:
+            fairy = engine.raw_connection()
+        except sqlalchemy.exc.DBAPIError as error:
+            raise self._no_entry(target, error.orig or error) from None
+        except (RuntimeError, OSError) as error:
+            raise self._no_entry(target, error) from None
+        self._connection: Any = fairy.driver_connection
+        fairy.detach()
+        self.target, self.schema = target, url.database
+        self._set_up(waits)
+
+    @staticmethod
+    def _no_entry(target: Target, error: BaseException) -> Unreachable:
+        failure = _failure(error, "connect")
+        return Unreachable(f"server {target.where}", failure.reason,
+                           "check address, account and network; nothing was touched")
+
+    def _set_up(self, waits: Waits) -> None:
+        wanted: dict[str, Any] = {
+            "sql_mode": SQL_MODE, "time_zone": "+00:00", "lock_wait_timeout": waits.lock_wait_timeout_s,
+            "innodb_lock_wait_timeout": waits.innodb_lock_wait_timeout_s, "transaction_isolation": "READ-COMMITTED",
+            "information_schema_stats_expiry": 0, "autocommit": 1, "character_set_client": "utf8mb4",
+            "collation_connection": "utf8mb4_0900_ai_ci", "sql_safe_updates": 0,
+        }
+        for name in list(wanted):
+            try:
+                self.run(f"SET SESSION {name} = {VALUE}", wanted[name])
+            except StatementFailed as error:
+                if error.errno not in (1193, 1273):
+                    raise
+                del wanted[name]  # another flavour: the server check refuses it by name
+        self.connection_id, *values = self.one("SELECT CONNECTION_ID(), " + ", ".join(f"@@session.{n}" for n in wanted))
+        for (name, want), got in zip(wanted.items(), values, strict=True):
+            if set(str(want).split(",")) != set(str(got).split(",")):
+                raise Refused(f"session of {self.target.where}", f"{name} is {got} after SET {want}",
+                              "give the tool a direct address instead of a proxy that swallows SET")
+
+    @contextmanager
+    def _cursor(self, sql: str) -> Iterator[Any]:
+        """A cursor whose driver errors come out as ours, with *sql* as it may be shown."""
+        try:
+            with self._connection.cursor() as cursor:
+                yield cursor
+        except pymysql.err.Error as error:
+            raise _failure(error, shown(sql)) from None
+        except (OSError, AttributeError) as error:
+            raise ConnectionLost(shown(sql), f"connection lost: {type(error).__name__}", "", 2013) from None
+
+    def verbatim(self, sql: str) -> int:
+        """Send *sql* exactly as it is, no formatting of any kind; return the row count."""
+        with self._cursor(sql) as cursor:
+            return int(cursor.execute(sql))
+
+    def read_verbatim(self, sql: str) -> list[Row]:
+        """Rows of a plan's own query, sent exactly as it is."""
+        with self._cursor(sql) as cursor:
+            cursor.execute(sql)
+            return list(cursor.fetchall())
+
+    def packet(self, first: str, second: str, guard: Callable[[], AbstractContextManager[None]]) -> None:
+        """
+        Send two statements in one packet; *guard* is entered once the first has succeeded and surrounds the second.
+
+        When the first fails the server does not start the second. Only on a session opened with `multi`.
+        """
+        with self._cursor(second) as cursor:
+            cursor.execute(f"{first}; {second}")
+            with guard():
+                cursor.nextset()
+
+    def bound(self, sql: str, values: tuple[Any, ...]) -> str:
+        """*sql* with every :data:`VALUE` replaced by the driver's escaped literal."""
+        pieces = sql.split(VALUE)
+        if len(pieces) != len(values) + 1:
+            raise StatementFailed(shown(sql), f"{len(values)} values for {len(pieces) - 1} places")
+        return pieces[0] + "".join(self._connection.escape(value, self._connection.encoders) + piece
+                                   for value, piece in zip(values, pieces[1:], strict=True))
+
+    def query(self, sql: str, *values: Any) -> list[Row]:
+        """Rows of *sql*, each :data:`VALUE` bound to one of *values*."""
+        text = self.bound(sql, values)
+        with self._cursor(sql) as cursor:
+            cursor.execute(text)
+            return list(cursor.fetchall())
+
+    def one(self, sql: str, *values: Any) -> Row:
+        """The first row of *sql*."""
+        return self.query(sql, *values)[0]
+
+    def value(self, sql: str, *values: Any) -> Any:
+        """The first column of the first row, or None when there is no row."""
+        rows = self.query(sql, *values)
+        return rows[0][0] if rows else None
+
+    def run(self, sql: str, *values: Any) -> int:
+        """Execute *sql* with bound values; return matched rows."""
+        text = self.bound(sql, values)
+        with self._cursor(sql) as cursor:
+            return int(cursor.execute(text))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit at the end, roll back on any error: one batch is one transaction (case C61)."""
+        self.run("START TRANSACTION")
+        try:
+            yield
+        except BaseException:
+            try:
+                self.run("ROLLBACK")
+            except StatementFailed:
+                self.close()
+            raise
+        self.run("COMMIT")
+
+    def warnings(self) -> list[str]:
+        """What SHOW WARNINGS has to say about the last statement, without row contents."""
+        return [f"{code}" for _level, code, _text in self.query("SHOW WARNINGS")]
+
+    def close(self) -> None:
+        """Safe to repeat."""
+        try:
+            self._connection.close()
+        except pymysql.err.Error:
+            return
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

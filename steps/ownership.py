@@ -1,0 +1,110 @@
+"""
+One rollout per table: a named lock on a connection of its own plus an owner row with heartbeat (cases C92, C93, C102).
+
+Both are checked before every chunk and every statement that changes something. The lock dies with its connection; a row
+whose heartbeat is old is taken over once nobody holds the lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import threading
+import uuid
+
+from steps.errors import Busy, OwnershipLost, StatementFailed
+from steps.ledger import Ledger
+from steps.mysql import VALUE, Session
+from steps.target import Target
+
+HEARTBEAT_S = 5.0
+
+
+def lock_name(schema: str, table: str) -> str:
+    """The named lock of this table, hashed because MySQL allows 64 characters (case C20)."""
+    return "rollout:" + hashlib.sha256(f"{schema}.{table}".encode()).hexdigest()[:48]
+
+
+class Ownership:
+    """The right to work on one table, from :meth:`take` to :meth:`release`. Use as a context manager."""
+
+    def __init__(self, target: Target, ledger: Ledger, actor: str, heartbeat_s: float = HEARTBEAT_S) -> None:
+        self.ledger, self.actor, self.heartbeat_s = ledger, actor, heartbeat_s
+        self.schema, self.table, self.plan_id = ledger.key
+        self.name, self.token = lock_name(self.schema, self.table), uuid.uuid4().hex
+        self._session = Session(target, read_timeout_s=30)
+        self._one_at_a_time = threading.Lock()
+        self._ended = threading.Event()
+        self._beat = threading.Thread(target=self._keep_beating, name="rollout-heartbeat", daemon=True)
+
+    def take(self) -> None:
+        """
+        Take the lock and the owner row, never waiting.
+
+        Raises:
+            Busy: another rollout holds the table; names it.
+        """
+        if not self._session.value(f"SELECT GET_LOCK({VALUE}, 0)", self.name):
+            raise Busy(f"table {self.table}", f"is held by {self._holder()}", "this run did nothing; wait for that one to end")
+        self._session.run(
+            f"REPLACE INTO {self.ledger.table('owner')} VALUES ({', '.join([VALUE] * 8)}, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))",
+            self.schema, self.table, self.token, self.plan_id, self.actor, socket.gethostname(), os.getpid(),
+            self._session.connection_id)
+        self._beat.start()
+
+    def check(self, session: Session) -> None:
+        """
+        Assert on *session* that the table is still ours; one read.
+
+        Raises:
+            OwnershipLost: the lock or the row is gone; the caller stops at this edge.
+        """
+        holder, token = session.one(
+            f"SELECT IS_USED_LOCK({VALUE}), (SELECT token FROM {self.ledger.table('owner')} WHERE table_schema = {VALUE} "
+            f"AND table_name = {VALUE})", self.name, self.schema, self.table)
+        if holder != self._session.connection_id or token != self.token:
+            raise OwnershipLost(f"table {self.table}", "this run no longer holds its lock (connection killed, or another run took over)",
+                                "nothing is half done; run the same command again")
+
+    def release(self) -> None:
+        """Give the table free. Safe to repeat."""
+        self._ended.set()
+        if self._beat.is_alive():
+            self._beat.join()
+        with self._one_at_a_time:
+            try:
+                self._session.run(f"DELETE FROM {self.ledger.table('owner')} WHERE token = {VALUE}", self.token)
+                self._session.run(f"DO RELEASE_LOCK({VALUE})", self.name)
+            except StatementFailed:
+                pass  # the connection is gone, and the lock with it
+            self._session.close()
+
+    def _keep_beating(self) -> None:
+        while not self._ended.wait(self.heartbeat_s):
+            try:
+                with self._one_at_a_time:
+                    self._session.run(f"UPDATE {self.ledger.table('owner')} SET heartbeat_at = UTC_TIMESTAMP(3) "
+                                      f"WHERE token = {VALUE}", self.token)
+            except StatementFailed:
+                return  # check() will say so at the next edge
+
+    def _holder(self) -> str:
+        rows = self.ledger.read(
+            f"SELECT plan_id, actor, host, pid, taken_at FROM {self.ledger.table('owner')} WHERE table_schema = {VALUE} "
+            f"AND table_name = {VALUE}", self.schema, self.table)
+        if not rows:
+            return "another session that has just taken the lock"
+        plan, actor, host, pid, taken = rows[0]
+        return f"plan {plan} run by {actor} on {host}, pid {pid}, since {taken} UTC"
+
+    def __enter__(self) -> Ownership:
+        try:
+            self.take()
+        except BaseException:
+            self._session.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()

@@ -1,0 +1,45 @@
+"""The six phases of a rollout (ADR-002 section 8) and the words for what became of a step."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Phase(str, Enum):
+    """A phase, in the order in which the runbook takes them."""
+
+    PRE_DEPLOY = "pre_deploy"
+    DEPLOY = "deploy"
+    BACKFILL = "backfill"
+    VERIFY = "verify"
+    SHADOW_WRITE = "shadow_write"
+    CLEANUP = "cleanup"
+
+    @property
+    def number(self) -> int:
+        """1 for pre_deploy to 6 for cleanup, as the ADR counts."""
+        return list(Phase).index(self) + 1
+
+    @property
+    def label(self) -> str:
+        return f"{self.number}. {self.value}"
+
+
+FORWARD = tuple(Phase)
+DEFAULT_THROUGH = Phase.SHADOW_WRITE
+
+
+class Outcome(str, Enum):
+    """What became of a step or a phase."""
+
+    DONE = "done"
+    ALREADY_DONE = "already done"
+    NOT_DUE = "not yet due"
+
+
+class Verdict(str, Enum):
+    """Three answers, because could not look is never clean (design section 1, promise 5)."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"

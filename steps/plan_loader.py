@@ -1,0 +1,150 @@
+"""From a name, folder or file to a validated plan, with file and line in every complaint."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from steps import sql_text
+from steps.errors import PlanInvalid, WrongUsage
+from steps.plan import Plan
+
+SHIPPED = Path(__file__).resolve().parent.parent / "sql"
+LOADED_KEYS = {"folder", "sql_text", "queries"}
+
+
+def shipped_plans() -> list[str]:
+    """Names of the plans that come with the tool."""
+    return sorted(path.parent.name for path in SHIPPED.glob("*/plan.toml"))
+
+
+def load(name: str, overrides: Sequence[str] = ()) -> Plan:
+    """
+    The plan *name* means: a plan file, a folder with a `plan.toml`, or a shipped plan's name; *overrides* are `KEY=VALUE`.
+
+    Raises:
+        WrongUsage: there is no such plan, or an override is malformed or unknown.
+        PlanInvalid: the text is wrong; names file and line.
+    """
+    path = _find(name)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PlanInvalid(str(path), f"is not TOML: {error}", "correct the file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanInvalid(str(path), f"cannot be read: {type(error).__name__}", "check the file") from None
+    for override in overrides:
+        _override(data, override)
+    if LOADED_KEYS & set(data):
+        raise PlanInvalid(f"{path}:{_line(text, (sorted(LOADED_KEYS & set(data))[0],))}", "unknown key", "remove it")
+    try:
+        plan = Plan.model_validate(data)
+    except ValidationError as error:
+        raise _complaint(path, text, error, overrides) from None
+    return plan.model_copy(update={"folder": path.parent, "sql_text": _step_sql(plan, path), "queries": _queries(plan, path)})
+
+
+def _find(name: str) -> Path:
+    for path in (Path(name), Path(name) / "plan.toml"):
+        if path.is_file():
+            return path.resolve()
+    if name in shipped_plans():
+        return SHIPPED / name / "plan.toml"
+    raise WrongUsage(f"PLAN {name}", "is no plan file, no folder with a plan.toml and no shipped plan",
+                     f"shipped plans: {', '.join(shipped_plans())}")
+
+
+def _override(data: dict[str, Any], override: str) -> None:
+    """Apply one `--set KEY=VALUE`: dotted keys, keys of `[plan]` bare; the value as TOML, else as plain text."""
+    key, found, raw = override.partition("=")
+    if not found or not key.strip():
+        raise WrongUsage(f"--set {override}", "is not KEY=VALUE", "write --set deploy.command='…'")
+    *tables, last = key.strip().split(".")
+    node = data
+    for table in tables or ["plan"]:
+        child = node.setdefault(table, {})
+        if not isinstance(child, dict):
+            raise WrongUsage(f"--set {key}", f"{table} is a list or a value", "set single values by dotted key")
+        node = child
+    try:
+        node[last] = tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        node[last] = raw
+    if isinstance(node[last], bool) and last.endswith("command"):
+        node[last] = raw
+
+
+def _complaint(path: Path, text: str, error: ValidationError, overrides: Sequence[str]) -> PlanInvalid | WrongUsage:
+    """All of pydantic's findings in one message; the first one gives the line."""
+    findings, first_line = [], 0
+    for detail in error.errors():
+        where = tuple(part for part in detail["loc"] if part not in ("function-before", "function-after"))
+        line = _line(text, where)
+        first_line = first_line or line
+        reason = "unknown key" if detail["type"] == "extra_forbidden" else detail["msg"].removeprefix("Value error, ")
+        findings.append(f"{'.'.join(map(str, where))} (line {line}): {reason}")
+        dotted = ".".join(str(part) for part in where)
+        for override in overrides:
+            key = override.partition("=")[0].strip()
+            if key in (dotted, dotted.removeprefix("plan.")):
+                return WrongUsage(f"--set {key}", reason, "correct the value")
+    return PlanInvalid(f"{path}:{first_line}", "; ".join(findings), "correct the plan")
+
+
+def _line(text: str, where: tuple[int | str, ...]) -> int:
+    """The line on which the key path *where* stands, as near as the text tells; 1 when it is missing altogether."""
+    lines = text.splitlines()
+    table = str(where[0]) if where else ""
+    nth = next((part for part in where if isinstance(part, int)), 0)
+    headers = [i for i, line in enumerate(lines) if line.strip().startswith(("[" + table, "[[" + table))]
+    start = headers[min(nth, len(headers) - 1)] if headers else 0
+    key = next((str(part) for part in reversed(where) if isinstance(part, str)), "")
+    for i in range(start, len(lines)):
+        if i > start and lines[i].strip().startswith("[") and headers:
+            break
+        if lines[i].strip().partition("=")[0].strip() == key:
+            return i + 1
+    return start + 1
+
+
+def _step_sql(plan: Plan, path: Path) -> dict[str, str]:
+    """Every up and down file of the plan, checked: one ALTER TABLE, no ALGORITHM or LOCK, inside the plan's folder."""
+    found: dict[str, str] = {}
+    files = [(step.ddl, plan.table) for step in plan.pre_deploy.step if step.ddl]
+    files += [(leaf.ddl, leaf.table) for leaf in plan.pre_deploy.leaf]
+    for stem, table in files:
+        for direction in ("up", "down"):
+            name = f"{stem}.{direction}.sql"
+            text = _read(path, name, f"step {stem}")
+            found[name] = sql_text.alter_statement(path.parent / name, text, table)
+    return found
+
+
+def _queries(plan: Plan, path: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pattern in plan.verify.queries:
+        if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
+            raise PlanInvalid(str(path), f"verify.queries {pattern!r} reaches outside the plan's folder", "keep files inside")
+        matches = sorted(path.parent.glob(pattern))
+        if not matches:
+            raise PlanInvalid(str(path), f"verify.queries {pattern!r} matches no file", "correct the pattern or add the file")
+        for match in matches:
+            name = str(match.relative_to(path.parent))
+            found[name] = _read(path, name, "verify.queries")
+            sql_text.query_statement(match, found[name])
+    return found
+
+
+def _read(plan_path: Path, name: str, what: str) -> str:
+    file = plan_path.parent / name
+    if not file.resolve().is_relative_to(plan_path.parent.resolve()):
+        raise PlanInvalid(str(plan_path), f"{what}: {name} lies outside the plan's folder", "keep the plan's files inside it")
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        raise PlanInvalid(str(plan_path), f"{what} needs the file {name}, which is missing or unreadable", "add it") from None

@@ -1,0 +1,131 @@
+"""
+Phase 1: the table grows so that both generations can live on it, and both sides are kept in step from the first second.
+
+Ladder up to the first pass, sync triggers with their canary, first pass (the old side decides, only V0 is alive), then the
+indexes on filled columns (F15), then the leaves that are due (F9). Its way back takes the triggers off, and with
+`--drop-added` walks the ladder down to the baseline.
+"""
+
+from __future__ import annotations
+
+from steps import catalogue, ddl, leaves, passes, sync_install
+from steps.errors import Stopped
+from steps.phase import Outcome, Phase
+from steps.rollout import Rollout
+from steps.step import Step
+from steps.sync import SyncState
+
+FIRST_PASS = "first"
+
+PHASE = Phase.PRE_DEPLOY
+
+
+def is_done(rollout: Rollout) -> bool:
+    """Whether catalogue and ledger agree that nothing is left to do; sends no DDL and takes no lock."""
+    known = rollout.ledger.plan()
+    return bool(known and rollout.ledger.phase_state(Phase.PRE_DEPLOY) == "done" and rollout.position() == rollout.ladder().top
+                and (not rollout.plan.filled_columns or rollout.sync_state() is SyncState.ON)
+                and not leaves.due(rollout))
+
+
+def steps(rollout: Rollout) -> list[Step]:
+    """The steps from where the table stands now."""
+    return [Step("rehearse on a clone", lambda: _begin(rollout)),
+            Step("expand", lambda: _expand(rollout)),
+            Step("first pass", lambda: _first_pass(rollout)),
+            Step("index filled columns", lambda: _index(rollout)),
+            Step("leaves", lambda: leaves.add(rollout)),
+            Step("settle", lambda: _settle(rollout))]
+
+
+def back(rollout: Rollout, *, drop_added: bool) -> list[Step]:
+    """The way back; see design section 2 for what it leaves."""
+    found = [Step("sync triggers off", lambda: _sync_off(rollout))]
+    if drop_added:
+        found += [Step("leaves off", lambda: leaves.remove(rollout)),
+                  Step("descend to the baseline", lambda: _descend(rollout)),
+                  Step("forget the plan", lambda: _forget(rollout))]
+    return found
+
+
+def _begin(rollout: Rollout) -> Outcome:
+    """Prove the whole ladder up and down before the first statement, and freeze it in the ledger at the first start."""
+    rehearsed = rollout.rehearsed()
+    if rollout.ledger.plan() is None:
+        baseline_sql = rehearsed.baseline_sql
+        rollout.ledger.remember_plan(rollout.plan.identity_hash(), rollout.plan.identity(), rehearsed.ladder.to_json(), baseline_sql)
+    rollout.ledger.set_phase(Phase.PRE_DEPLOY, "running")
+    return Outcome.DONE
+
+
+def _expand(rollout: Rollout) -> Outcome:
+    ladder, rows = rollout.ladder(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
+    here = rollout.position()
+    needs_sync = bool(rollout.plan.filled_columns) and rollout.sync_state() is not SyncState.ON
+    if needs_sync and rollout.ledger.phase_state(Phase.DEPLOY) != "done":
+        # Without triggers V0 may have moved on: the old side decides anew, everywhere (F14). Before the triggers, so
+        # that a kill in between leaves too much to do rather than too little.
+        rollout.ledger.reset_pass(FIRST_PASS)
+    groups = ddl.grouped(ddl.moves(ladder, here, max(here, ladder.before_first_pass), rows), rollout, rows, with_sync=needs_sync)
+    for group in groups:
+        ddl.carry_out(rollout, group, ladder, "forward")
+    return Outcome.DONE if groups else Outcome.ALREADY_DONE
+
+
+def _first_pass(rollout: Rollout) -> Outcome:
+    """The old side decides, everywhere: only V0 is alive. With V1 alive nobody may decide, and differences stop the run."""
+    if not rollout.plan.filled_columns:
+        return Outcome.ALREADY_DONE
+    finished = (rollout.ledger.passes().get(FIRST_PASS) or {}).get("finished_at")
+    if finished:
+        return Outcome.ALREADY_DONE
+    walk = rollout.walk()
+    if rollout.ledger.phase_state(Phase.DEPLOY) == "done":
+        left = passes.disagreements(walk)
+        if left.count:
+            raise Stopped(f"table {rollout.table}", f"was without sync triggers while both generations were alive, and {left.count} "
+                          f"rows differ (keys: {', '.join(left.keys)})", "which side is right cannot be known; correct those rows, or "
+                          "`rollout rollback … --to v0` and run again to let the old side decide")
+        return Outcome.ALREADY_DONE
+    with rollout.timed(Phase.PRE_DEPLOY, "first pass") as facts:
+        left = passes.fill(walk, rollout.ledger, FIRST_PASS, rollout.told)
+        standing = rollout.ledger.passes()[FIRST_PASS]
+        facts |= {"rows": standing["rows_changed"], "examined": standing["rows_examined"], "left": left.count}
+    if left.count:
+        raise Stopped(f"table {rollout.table}", f"{left.count} rows hold values that the plan's maps do not know "
+                      f"({', '.join(left.by_pair)}; keys: {', '.join(left.keys)})", "map the values or correct the rows, then run again")
+    return Outcome.DONE
+
+
+def _index(rollout: Rollout) -> Outcome:
+    ladder, rows = rollout.ladder(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
+    groups = ddl.grouped(ddl.moves(ladder, rollout.position(), ladder.top, rows), rollout, rows, with_sync=False)
+    for group in groups:
+        ddl.carry_out(rollout, group, ladder, "forward")
+    return Outcome.DONE if groups else Outcome.ALREADY_DONE
+
+
+def _settle(rollout: Rollout) -> Outcome:
+    rollout.ledger.set_phase(Phase.PRE_DEPLOY, "done", {"stairs": rollout.ladder().top})
+    return Outcome.DONE
+
+
+def _sync_off(rollout: Rollout) -> Outcome:
+    rollout.ledger.set_phase(Phase.PRE_DEPLOY, "going back")
+    rollout.ledger.reset_pass(FIRST_PASS)
+    sync_install.take_off(rollout)
+    rollout.ledger.set_phase(Phase.PRE_DEPLOY, "undone", {"added columns": "kept"})
+    return Outcome.DONE
+
+
+def _descend(rollout: Rollout) -> Outcome:
+    ladder, rows = rollout.ladder(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
+    for group in ddl.grouped(ddl.moves(ladder, rollout.position(), 0, rows), rollout, rows, with_sync=False):
+        ddl.carry_out(rollout, group, ladder, "back")
+    return Outcome.DONE
+
+
+def _forget(rollout: Rollout) -> Outcome:
+    """Back at the baseline nothing of the plan is left, so its text may change before the next start. The audit trail stays."""
+    rollout.ledger.forget_plan()
+    return Outcome.DONE

@@ -1,0 +1,206 @@
+"""
+One rollout at work: the plan, the database, who does it and why, and the sessions it may use.
+
+At most five connections: worker, ledger, owner lock, watchdog, and one more inside a hold or a rehearsal (case C83).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from steps import catalogue, rehearsal, sync, waits
+from steps.agreement import Pair
+from steps.errors import Refused, WrongUsage
+from steps.hold import Limits
+from steps.keyset import Keyset
+from steps.ladder import Ladder
+from steps.ledger import Event, Ledger
+from steps.mysql import Session, shown
+from steps.ownership import Ownership
+from steps.passes import Progress, Walk
+from steps.phase import Phase
+from steps.plan import Plan
+from steps.target import Target
+from steps.watchdog import Watchdog
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
+
+
+@dataclass(frozen=True)
+class Person:
+    """Who runs this and why; `deployed_by` confirms a manual deploy, `confirm` asks on a terminal or is None."""
+
+    actor: str
+    reason: str
+    deployed_by: str | None = None
+    confirm: Callable[[str], bool] | None = None
+
+
+@dataclass
+class Rollout:
+    """Everything a step may use. Made by :func:`opened`; not shared between threads."""
+
+    plan: Plan
+    target: Target
+    person: Person
+    accepted: frozenset[str]
+    session: Session
+    ledger: Ledger
+    watchdog: Watchdog
+    owner: Ownership | None = None
+    told: Callable[[Progress], None] = lambda _: None
+    listeners: list[Callable[[Event], None]] = field(default_factory=list)
+    _rehearsed: rehearsal.Rehearsed | None = None
+    _later: list[Event] | None = None
+
+    @property
+    def schema(self) -> str:
+        return self.target.schema
+
+    @property
+    def table(self) -> str:
+        return self.plan.table
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.plan.plan.max_stall_ms, self.plan.plan.gap_wait_s, plain="no-gap" in self.accepted)
+
+    def check_owner(self) -> None:
+        """Assert before every statement that changes something that the table is still ours (case C93)."""
+        if self.owner:
+            self.owner.check(self.session)
+
+    def tables_to_lock(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+        """The table itself, and its foreign-key parents and children, which MySQL locks along with it."""
+        return [(self.schema, self.table)], catalogue.related_tables(self.session, self.schema, self.table)
+
+    def live(self) -> catalogue.Shape:
+        """The live table's shape now; never remembered."""
+        return catalogue.shape(self.session, self.schema, self.table)
+
+    def rehearsed(self) -> rehearsal.Rehearsed:
+        """The staircase climbed and descended on a clone; once per run."""
+        if self._rehearsed is None:
+            known = self.ledger.plan()
+            began = waits.now_s()
+            with Session(self.target) as live:
+                self._rehearsed = rehearsal.rehearse(live, self.target, self.plan,
+                                                      known["baseline_sql"] if known else None)
+            self.say("rehearsed", steps=self._rehearsed.ladder.top, seconds=round(waits.now_s() - began, 2))
+        return self._rehearsed
+
+    def ladder(self) -> Ladder:
+        """The ladder as frozen at the first start, else as rehearsed now."""
+        known = self.ledger.plan()
+        return Ladder.from_json(known["ladder"]) if known else self.rehearsed().ladder
+
+    def position(self) -> int:
+        """
+        Raises:
+            Drifted: the live table stands on no stair.
+        """
+        return self.ladder().position(self.live(), self.table)
+
+    def pairs(self) -> tuple[Pair, ...]:
+        """The pairs on the live table; both sides must be there."""
+        return sync.pairs(self.session, self.plan, self.schema)
+
+    def sync_state(self) -> sync.SyncState:
+        """What stands of our triggers; OFF while a column they name is not there yet."""
+        try:
+            wanted = sync.sync_triggers(self.plan.id, self.pairs())
+        except Refused:
+            return sync.SyncState.OFF
+        return sync.state(self.session, self.schema, self.table, wanted)
+
+    def walk(self) -> Walk:
+        return Walk(self.session, Keyset.of(self.session, self.schema, self.table), self.pairs(), self.plan.backfill, self.check_owner)
+
+    def say(self, what: str, **fields: Any) -> None:
+        log.info(what, plan=self.plan.id, table=self.table, **fields)
+
+    def record(self, event: Event) -> None:
+        """Ledger first, then whoever listens (Prefect's artifacts, the terminal)."""
+        if self._later is not None:
+            self._later.append(event)
+            return
+        self.ledger.record(event)
+        extra = {"ms": round(event.duration_ms, 1)} if event.duration_ms is not None else {}
+        extra |= {"rows": event.rows} if event.rows is not None else {}
+        log.info(event.outcome, phase=event.phase, step=event.step, direction=event.direction, **extra)
+        for listener in self.listeners:
+            listener(event)
+
+    @contextmanager
+    def recorded_later(self) -> Iterator[None]:
+        """Keep events back until the block has ended: inside a hold every write of ours would make every client wait."""
+        self._later = []
+        try:
+            yield
+        finally:
+            kept, self._later = self._later, None
+            for event in kept:
+                self.record(event)
+
+    @contextmanager
+    def timed(self, phase: Phase, step: str, *, direction: str = "forward", statement: str | None = None,
+              outcome: str = "done") -> Iterator[dict[str, Any]]:
+        """Record a statement or step with its duration; put `rows` or details into what this yields. Errors are recorded too."""
+        facts: dict[str, Any] = {}
+        began = waits.now_s()
+        try:
+            yield facts
+        except BaseException as error:
+            text = str(error) or type(error).__name__
+            self.record(Event(phase.value, step, "failed", direction, statement, (waits.now_s() - began) * 1000,
+                              detail={"error": shown(text)[:1000]}))
+            raise
+        rows, what = facts.pop("rows", None), facts.pop("outcome", outcome)
+        self.record(Event(phase.value, step, what, direction, statement, (waits.now_s() - began) * 1000, rows, facts))
+
+
+@contextmanager
+def opened(plan: Plan, target: Target, person: Person, accepted: frozenset[str] = frozenset()) -> Iterator[Rollout]:
+    """A rollout that may look but does not own the table yet; closes every session at the end."""
+    with Session(target) as session, Session(target, read_timeout_s=60) as for_ledger, Session(target, read_timeout_s=30) as third:
+        ledger = Ledger(for_ledger, target.schema, plan.table, plan.id, plan.plan.ledger_schema)
+        yield Rollout(plan, target, person, accepted, session, ledger, Watchdog(third))
+
+
+@contextmanager
+def owned(rollout: Rollout, verb: str, options: dict[str, Any]) -> Iterator[Rollout]:
+    """
+    Make the ledger, take the table, record the run from start to end.
+
+    Raises:
+        Busy: another rollout holds the table.
+        WrongUsage: the plan's identity differs from the one fixed at the first run.
+    """
+    rollout.ledger.create()
+    with Ownership(rollout.target, rollout.ledger, rollout.person.actor) as owner:
+        rollout.owner = owner
+        same_plan(rollout)
+        with rollout.ledger.run(verb, rollout.person.actor, rollout.person.reason, options):
+            try:
+                yield rollout
+            finally:
+                rollout.owner = None
+
+
+def same_plan(rollout: Rollout) -> None:
+    """
+    Raises:
+        WrongUsage: the plan is another than the one this table began with; names what differs (case C95).
+    """
+    known = rollout.ledger.plan()
+    if known and known["identity_hash"] != rollout.plan.identity_hash():
+        now = rollout.plan.identity()
+        differing = [key for key in now if now[key] != known["identity"].get(key)]
+        raise WrongUsage(f"plan {rollout.plan.id}", f"differs in {', '.join(differing)} from the one this table began with at "
+                         f"{known['created_at']}", "use the first plan's text and settings; or go back with "
+                         "`rollout rollback … --to v0 --drop-added` and start anew")

@@ -1,0 +1,67 @@
+"""Which database a command means: SQLAlchemy's and Prisma's forms of a URL, checked without ever echoing the password."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import sqlalchemy
+from sqlalchemy.engine import URL
+
+from steps import masking
+from steps.errors import WrongUsage
+
+ENVIRONMENT = "ROLLOUT_DATABASE_URL"
+SCHEMES = {"mysql", "mysql+pymysql", "mysql+mysqldb", "mysql+mysqlconnector", "mysql2"}
+PRISMA_ONLY = {"connection_limit", "pool_timeout", "connect_timeout", "socket_timeout", "statement_cache_size", "pgbouncer",
+               "max_idle_connection_lifetime"}
+KEPT = {"ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_cert", "ssl_verify_identity", "unix_socket", "charset"}
+SHAPE = "mysql://USER:PASSWORD@HOST:PORT/DATABASE"
+
+
+@dataclass(frozen=True, repr=False)
+class Target:
+    """A database to work on. Its repr and `where` never show the password."""
+
+    url: URL
+
+    @property
+    def schema(self) -> str:
+        return self.url.database or ""
+
+    @property
+    def where(self) -> str:
+        return f"{self.url.host}:{self.url.port or 3306}/{self.url.database}"
+
+    def __repr__(self) -> str:
+        return f"Target({self.where})"
+
+
+def target_of(given: str | None) -> Target:
+    """
+    The database of *given*, else of `ROLLOUT_DATABASE_URL`.
+
+    Raises:
+        WrongUsage: no URL, another kind of database, a malformed one, or none that names a database.
+    """
+    text = given or os.environ.get(ENVIRONMENT)
+    subject = "--database-url" if given else ENVIRONMENT
+    if not text:
+        raise WrongUsage("database", "no URL was given", f"pass --database-url or set {ENVIRONMENT} to {SHAPE}")
+    scheme, found, rest = text.partition("://")
+    if not found or scheme not in SCHEMES:
+        raise WrongUsage(subject, "is not a MySQL URL", f"write {SHAPE}")
+    if rest.partition("?")[0].count("@") > 1:
+        masking.remember(rest.partition("?")[0].rpartition("@")[0].partition(":")[2])
+        raise WrongUsage(subject, "has an unescaped @ in user or password", "encode it as %40")
+    try:
+        url = sqlalchemy.make_url(f"mysql+pymysql://{rest}")
+    except (sqlalchemy.exc.ArgumentError, ValueError):
+        raise WrongUsage(subject, "is malformed", f"write {SHAPE}; encode @ : / in the password") from None
+    masking.remember(str(url.password) if url.password is not None else None)
+    if not url.host or not url.database:
+        raise WrongUsage(subject, "names no " + ("host" if not url.host else "database"), f"write {SHAPE}")
+    unknown = set(url.query) - KEPT - PRISMA_ONLY
+    if unknown:
+        raise WrongUsage(subject, f"has unknown options {', '.join(sorted(unknown))}", f"known: {', '.join(sorted(KEPT))}")
+    return Target(url.difference_update_query(PRISMA_ONLY & set(url.query)))

@@ -1,0 +1,48 @@
+"""The only sleep and the only retry, so that tests inject both and the suite never idles."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import tenacity
+
+from steps.errors import RolloutError
+
+T = TypeVar("T")
+
+
+def sleep_s(seconds: float) -> None:
+    """Wait *seconds*. Everybody waits through this name, looked up at call time."""
+    time.sleep(seconds)
+
+
+def now_s() -> float:
+    """Seconds on a clock that nobody can step."""
+    return time.monotonic()
+
+
+def retry(action: Callable[[], T], *, tries: int, first_wait_s: float, longest_wait_s: float,
+          before_wait: Callable[[RolloutError], None] | None = None) -> T:
+    """
+    Call *action* until it succeeds, at most *tries* times, with growing jittered pauses (cases C06, C60).
+
+    Only errors that call themselves retryable are tried again; the last one is raised as it came. *before_wait* is
+    told each error that will be tried again.
+    """
+
+    def tell(state: tenacity.RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        if before_wait and isinstance(error, RolloutError):
+            before_wait(error)
+
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(lambda error: isinstance(error, RolloutError) and error.retryable),
+        stop=tenacity.stop_after_attempt(tries),
+        wait=tenacity.wait_exponential_jitter(multiplier=first_wait_s, max=longest_wait_s, jitter=first_wait_s),
+        sleep=lambda seconds: sleep_s(seconds),
+        before_sleep=tell,
+        reraise=True,
+    )
+    return retrying(action)

@@ -1,0 +1,76 @@
+"""
+Bounded waiting: a second connection KILLs our own statement when it has waited for a metadata lock too long (design section 2).
+
+`lock_wait_timeout` counts whole seconds and is only the backstop. Never kills anybody else's statement.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from steps.errors import StatementFailed
+from steps.mysql import VALUE, Session
+
+POLL_S = 0.02
+WAITING = "Waiting for % lock%"
+
+
+class Watchdog:
+    """Watches one of our sessions through a connection of its own."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    @contextmanager
+    def after(self, connection_id: int, seconds: float) -> Iterator[None]:
+        """Kill *connection_id*'s statement if the block is still running after *seconds*, whatever it does."""
+        ended = threading.Event()
+
+        def bark() -> None:
+            if not ended.wait(seconds):
+                self._kill(connection_id)
+
+        with _running(bark, ended):
+            yield
+
+    @contextmanager
+    def while_waiting(self, connection_id: int, seconds: float) -> Iterator[None]:
+        """Kill *connection_id*'s statement when it has stood waiting for a lock for *seconds* at a stretch; let it work on."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            waited_s = 0.0
+            while not ended.wait(POLL_S):
+                waited_s = waited_s + POLL_S if self._is_waiting(connection_id) else 0.0
+                if waited_s >= seconds:
+                    self._kill(connection_id)
+                    waited_s = 0.0
+
+        with _running(watch, ended):
+            yield
+
+    def _is_waiting(self, connection_id: int) -> bool:
+        try:
+            return bool(self.session.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = "
+                                            f"{VALUE} AND STATE LIKE {VALUE}", connection_id, WAITING))
+        except StatementFailed:
+            return False  # lock_wait_timeout is the backstop
+
+    def _kill(self, connection_id: int) -> None:
+        try:
+            self.session.run(f"KILL QUERY {int(connection_id)}")
+        except StatementFailed:
+            return  # it ended by itself
+
+
+@contextmanager
+def _running(work: Callable[[], None], ended: threading.Event) -> Iterator[None]:
+    thread = threading.Thread(target=work, name="rollout-watchdog", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

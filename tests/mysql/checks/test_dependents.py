@@ -1,0 +1,101 @@
+"""What names a column that the plan removes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from steps.checks import Finding, dependents
+from steps.mysql import Session
+from steps.plan import Plan
+from steps.target import Target
+
+Run = Callable[..., list[Finding]]
+MAKE = {
+    "generated column dur": "ALTER TABLE AiAnalysisJob ADD COLUMN dur INT AS (TIMESTAMPDIFF(SECOND, createdAt, completedAt)) VIRTUAL",
+    "index fi": "ALTER TABLE AiAnalysisJob ADD INDEX fi ((DATE_FORMAT(completedAt, 'it\\'s %Y')))",
+    "check ck": "ALTER TABLE AiAnalysisJob ADD CONSTRAINT ck CHECK (completedAt IS NULL OR completedAt >= createdAt)",
+    "view {schema}.v1": "CREATE VIEW v1 AS SELECT id, completedAt FROM AiAnalysisJob",
+    "trigger au": "CREATE TRIGGER au AFTER UPDATE ON AiAnalysisJob FOR EACH ROW SET @x = NEW.completedAt",
+    "trigger {schema}.tu": "CREATE TRIGGER tu AFTER UPDATE ON `User` FOR EACH ROW "
+                           "UPDATE AiAnalysisJob SET completedAt = NULL WHERE userId = NEW.id",
+    "event {schema}.ev": "CREATE EVENT ev ON SCHEDULE EVERY 1 YEAR DO DELETE FROM AiAnalysisJob WHERE completedAt IS NULL",
+    "procedure {schema}.p": "CREATE PROCEDURE p() SELECT completedAt FROM AiAnalysisJob",
+    "function {schema}.f": "CREATE FUNCTION f() RETURNS DATETIME READS SQL DATA RETURN (SELECT MAX(completedAt) FROM AiAnalysisJob)",
+}
+
+
+def test_a_table_alone_is_clean(found: Run) -> None:
+    assert found(dependents) == []
+
+
+@pytest.mark.parametrize("subject", MAKE)
+def test_a_dependent_of_a_column_that_cleanup_removes_is_a_warning(found: Run, session: Session, database: Target,
+                                                                   subject: str) -> None:
+    session.run(MAKE[subject])
+
+    [finding] = found(dependents)
+
+    assert (finding.severity, finding.accept) == ("warn", None)
+    assert finding.subject == subject.replace("{schema}", database.schema)
+    assert finding.what == "names completedat, which cleanup removes"
+    assert finding.remedy.endswith("before that; no earlier phase touches it")
+
+
+def test_a_star_view_is_found_by_its_stored_columns(found: Run, session: Session, database: Target) -> None:
+    session.run("CREATE VIEW v2 AS SELECT * FROM AiAnalysisJob")
+
+    [finding] = found(dependents)
+
+    assert finding.subject == f"view {database.schema}.v2"
+    assert finding.what == "names answerid, completedat, errormessage, sessionid, status, which cleanup removes"
+
+
+@pytest.mark.parametrize("sql", [
+    "CREATE VIEW v AS SELECT id, 'completedAt' AS word FROM AiAnalysisJob",
+    "CREATE PROCEDURE p() SELECT id /* completedAt */ FROM AiAnalysisJob",
+    "CREATE PROCEDURE p() SELECT status FROM AiRuntimeJob",
+    "CREATE TRIGGER au AFTER UPDATE ON AiAnalysisJob FOR EACH ROW SET @x = NEW.startedAt",
+    "ALTER TABLE AiAnalysisJob ADD CONSTRAINT ck CHECK (progress >= 0)",
+])
+def test_what_names_no_such_column_is_no_finding(found: Run, session: Session, sql: str) -> None:
+    session.run(sql)
+
+    assert found(dependents) == []
+
+
+def test_a_column_that_a_step_itself_removes_refuses(found: Run, session: Session, plan: Plan) -> None:
+    session.run(MAKE["trigger au"])
+    text = {**plan.sql_text, "010_widen_job_type.up.sql": "ALTER TABLE AiAnalysisJob DROP COLUMN completedAt"}
+
+    [finding] = found(dependents, plan.model_copy(update={"sql_text": text}))
+
+    assert (finding.severity, finding.subject, finding.accept) == ("refuse", "trigger au", None)
+    assert finding.what == "names completedat, which a step of pre_deploy removes"
+    assert finding.remedy == "replace it by one that does not"
+
+
+def test_a_before_trigger_is_told_that_ours_comes_after(found: Run, session: Session) -> None:
+    session.run("CREATE TRIGGER bu BEFORE UPDATE ON AiAnalysisJob FOR EACH ROW SET NEW.progress = 1")
+
+    [finding] = found(dependents)
+
+    assert (finding.severity, finding.subject, finding.accept) == ("warn", "trigger bu", None)
+    assert "is placed after the last such trigger" in finding.what
+
+
+def test_our_own_triggers_are_no_dependents(found: Run, session: Session) -> None:
+    session.run("CREATE TRIGGER rollout_ai_analysis_job_bu BEFORE UPDATE ON AiAnalysisJob FOR EACH ROW SET @x = NEW.status")
+
+    assert found(dependents) == []
+
+
+def test_definitions_that_are_not_shown_are_could_not_look(found: Run, session: Session, database: Target,
+                                                           account: Callable[..., Session]) -> None:
+    session.run(MAKE["procedure {schema}.p"])
+
+    [finding] = found(dependents, by=account("SELECT, EXECUTE ON {schema}.*"))
+
+    assert (finding.severity, finding.subject, finding.could_not_look) == ("warn", f"procedure {database.schema}.p", True)
+    assert "SHOW_ROUTINE" in finding.remedy

@@ -1,0 +1,128 @@
+"""The judge on histories written by hand: no server, every rule by itself."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from flows.demo.traffic.generations import GENERATIONS, V0_COLUMNS, V1_COLUMNS, V2_COLUMNS, mapping
+from flows.demo.traffic.journal import History, Journal, Read, Write, read_history
+from flows.demo.traffic.judge import fold, run_twice, wrong_reads
+from flows.demo.traffic.seed import split_statements
+
+
+def write(
+    held: int,
+    *,
+    kind: str = "update",
+    acked: bool = True,
+    queued: bool = False,
+    executed: bool = False,
+    **values: object,
+) -> Write:
+    return Write("job", kind, held, "v0", "p", values, queued, executed, held + 1 if acked else None)
+
+
+def history(*writes: Write, reads: Sequence[Read] = (), pending: Sequence[str] = ()) -> History:
+    return History(1000, {"job": list(writes)}, list(reads), frozenset(pending))
+
+
+def test_models_count_as_the_adr_does() -> None:
+    assert [len(set(columns)) for columns in (V0_COLUMNS, V1_COLUMNS, V2_COLUMNS)] == [13, 44, 41]
+
+
+def test_v1_writes_neither_the_old_names_nor_status() -> None:
+    written = GENERATIONS["v1"].physical({"state": "locked", "finished": None, "error": None})
+
+    assert set(written) == {"lifecycleStatus", "finishedAt", "internalErrorMessage"}
+    assert not {"completedAt", "errorMessage"} & set(V1_COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("state", "old"),
+    [
+        ("pending", {"pending"}),
+        ("locked", {"pending", "processing"}),
+        ("running", {"processing"}),
+        ("succeeded", {"completed"}),
+        ("cancelled", {"failed"}),
+    ],
+)
+def test_v0_sees_each_state_as_the_plan_maps_it(state: str, old: set[str]) -> None:
+    assert GENERATIONS["v0"].may_see(state) == old
+    assert all(mapping().agree(word, state) for word in old)
+    assert not mapping().agree("completed", "locked")
+
+
+def test_an_unknown_outcome_is_either_or_until_the_next_sure_write() -> None:
+    sure, unsure = write(1, state="running"), write(2, acked=False, state="failed")
+
+    assert fold([sure, unsure], {}) == [{"state": "running"}, {"state": "failed"}]
+    assert fold([sure, unsure, write(3, state="succeeded")], {}) == [{"state": "succeeded"}] * 2
+
+
+def test_an_execution_needs_a_queueing_of_its_own() -> None:
+    queued, first, second = write(1, queued=True), write(2, executed=True), write(4, executed=True)
+
+    assert run_twice(history(queued, first)) == []
+    assert run_twice(history(queued, first, write(3, queued=True), second)) == []
+    assert run_twice(history(queued, first, second)) == [second]
+
+
+def test_history_must_not_be_executed_unless_it_waited_at_the_start() -> None:
+    first = write(2, executed=True)
+
+    assert run_twice(history(first)) == [first]
+    assert run_twice(history(first, pending=["job"])) == []
+    assert run_twice(history(write(1, queued=True), write(2, executed=True), first, pending=["job"])) == [first]
+
+
+@pytest.mark.parametrize(
+    ("begun", "ended", "saw", "wrong"),
+    [
+        (5, 6, "processing", False),
+        (5, 6, "pending", True),
+        (0, 6, "pending", False),  # the write was not acknowledged when the read began
+        (5, 22, "completed", False),  # the next write held its lock before the read ended
+        (5, 18, "completed", True),  # a state from the future
+        (5, 6, None, True),
+        (32, 33, None, False),
+    ],
+)
+def test_a_read_must_be_explained_by_an_order_of_the_writes_around_it(
+    begun: int, ended: int, saw: str | None, wrong: bool
+) -> None:
+    chain = [
+        write(-5, kind="create", state="pending"),
+        write(2, state="running"),
+        write(20, state="succeeded"),
+        write(30, kind="delete"),
+    ]
+    read = Read("job", begun, ended, saw, "v0", "p")
+
+    assert wrong_reads(history(*chain, reads=[read])) == ([read] if wrong else [])
+
+
+def test_a_read_of_a_job_found_in_an_unknown_state_is_not_judged() -> None:
+    assert wrong_reads(history(write(9, state="running"), reads=[Read("job", 1, 2, "pending", "v0", "p")])) == []
+
+
+def test_a_journal_survives_its_process_dying_in_the_middle(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "v0-1.journal", lambda: "deploy")
+    journal.acknowledge(journal.intend("v0", "a", "create", {"state": "pending"}, {"queued": True}))
+    journal.withdraw(journal.intend("v0", "a", "update", {"state": "failed"}, {}))
+    journal.intend("v0", "a", "update", {"state": "running"}, {"executed": True})
+    journal.close()
+    with (tmp_path / "v0-1.journal").open("a") as torn:
+        torn.write('{"ack": 2, "a')
+
+    chain = read_history(tmp_path).chains["a"]
+
+    found = [(w.kind, bool(w.acked), w.label) for w in chain]
+    assert found == [("create", True, "deploy"), ("update", False, "deploy")]
+
+
+def test_statements_are_split_by_tokens() -> None:
+    sql = "-- one; two\nSELECT ';' AS `a;b`;\n\nSELECT 2 -- end;\n;;SELECT 3"
+
+    assert split_statements(sql) == ["SELECT ';' AS `a;b`", "SELECT 2", "SELECT 3"]
