@@ -1,6 +1,4 @@
-"""
-What the verbs do, whoever asks: the command line, a Prefect flow, a test. Prefect-free; a conductor shows the phases.
-"""
+"""What the verbs do, whoever asks: the command line, a Prefect flow, a test. Prefect-free; a conductor shows the phases."""
 
 from __future__ import annotations
 
@@ -127,7 +125,8 @@ def refuse_findings(rollout: Rollout) -> list[checks.Finding]:
     found = look_first(rollout)
     stopping = [f for f in found if f.severity == "refuse" and f.accept not in rollout.accepted]
     if stopping:
-        text = "; ".join(f"[{f.check}] {f.subject}: {f.what} ({f.remedy}{f'; or --accept {f.accept}' if f.accept else ''})" for f in stopping)
+        text = "; ".join(f"[{f.check}] {f.subject}: {f.what} ({f.remedy}{f'; or --accept {f.accept}' if f.accept else ''})"
+                         for f in stopping)
         raise Refused(f"{len(stopping)} finding{'s' if len(stopping) > 1 else ''}", text, "nothing was touched")
     for finding in found:
         rollout.say("finding", check=finding.check, severity=finding.severity, subject=finding.subject, found=finding.what)

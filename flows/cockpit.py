@@ -1,6 +1,4 @@
-"""
-Prefect's settings for every entry point, made before Prefect is imported: no analytics, short waits, our logger included.
-"""
+"""Prefect's settings for every entry point, made before Prefect is imported: no analytics, short waits, our logger included."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ def _mask(_logger: Any, _method: str, event: structlog.typing.EventDict) -> stru
 
 
 def log_to(stream: Any = None, *, level: int = logging.INFO) -> None:
-    """structlog through the standard library's logger `rollout`, so that events reach the terminal and Prefect's run logs alike."""
+    """Structlog through the standard library's logger `rollout`, so that events reach the terminal and Prefect's run logs alike."""
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, _mask, structlog.processors.format_exc_info,
                     structlog.processors.KeyValueRenderer(key_order=["event"])],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -12,7 +12,7 @@ from steps.phase import Phase
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 
 
-class Through(str, Enum):
+class Through(StrEnum):
     """How far a run may go; cleanup is always asked for by itself."""
 
     PRE_DEPLOY = Phase.PRE_DEPLOY.value
@@ -26,7 +26,7 @@ class Through(str, Enum):
         return Phase(self.value)
 
 
-class Target(str, Enum):
+class Target(StrEnum):
     """Where a rollback goes: the end of a phase, or all the way to V0."""
 
     V0 = "v0"

@@ -1,6 +1,4 @@
-"""
-The audit trail, told from the ledger: who ran which SQL on which table when, and how it ended. Text, JSON, Markdown, HTML.
-"""
+"""The audit trail, told from the ledger: who ran which SQL on which table when, and how it ended. Text, JSON, Markdown, HTML."""
 
 from __future__ import annotations
 
@@ -13,6 +11,9 @@ from steps.mysql import shown
 from steps.phase import Phase
 from steps.rollout import Rollout
 
+STYLE = ("body{font:15px/1.45 system-ui;margin:2rem auto;max-width:70rem;padding:0 1rem}"
+         "table{border-collapse:collapse;width:100%}td,th{border-bottom:1px solid #ddd;padding:.3rem .5rem;text-align:left;"
+         "vertical-align:top}pre{white-space:pre-wrap;margin:0}.failed,.fail{color:#b00}")
 COLUMNS = ("at", "phase", "direction", "step", "outcome", "duration_ms", "row_count", "statement")
 
 
@@ -33,7 +34,8 @@ def phase_markdown(name: str, rollout: Rollout, events: list[Event]) -> str:
     details = [event for event in events if event.detail]
     if details:
         lines += ["", "## Details", ""]
-        lines += [f"- **{event.step}**: " + "; ".join(f"{key} = {value}" for key, value in (event.detail or {}).items()) for event in details]
+        lines += [f"- **{event.step}**: " + "; ".join(f"{key} = {value}" for key, value in (event.detail or {}).items())
+                  for event in details]
     statements = [event for event in events if event.statement]
     if statements:
         lines += ["", "## SQL and commands", ""]
@@ -63,9 +65,7 @@ def page(trail: dict[str, Any], rollout: Rollout) -> str:
     now = standing(rollout)
     parts = ["<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
              f"<title>Rollout of {html.escape(trail['table'])}</title>",
-             "<style>body{font:15px/1.45 system-ui;margin:2rem auto;max-width:70rem;padding:0 1rem}table{border-collapse:collapse;width:100%}"
-             "td,th{border-bottom:1px solid #ddd;padding:.3rem .5rem;text-align:left;vertical-align:top}pre{white-space:pre-wrap;margin:0}"
-             ".failed,.fail{color:#b00}</style>",
+             f"<style>{STYLE}</style>",
              f"<h1>{html.escape(trail['table'])}</h1><p>Plan {html.escape(trail['plan'])}: {html.escape(rollout.plan.plan.title)}</p>",
              "<table><tr><th>phase<th>state<th>since</tr>",
              *[f"<tr><td>{Phase(row['phase']).label}<td>{html.escape(row['state'])}<td>{row['at'] or ''}</tr>" for row in now["phases"]],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from flows import rollback
 from flows.conductor import Conductor, PhaseModule
@@ -74,7 +75,7 @@ def _way_back_on_failure(rollout: Rollout, conduct: Conductor) -> Iterator[None]
     try:
         yield
     except DeployFailed as failure:
-        _go_back(rollout, failure, "the deploy was taken back", lambda: deploy.failed_and_taken_back(rollout, failure))
+        _go_back(rollout, failure, "the deploy was taken back", partial(deploy.failed_and_taken_back, rollout, failure))
     except VerifyFailed as failure:
         to = rollout.plan.verify.on_fail
         if to == "stop":
@@ -94,4 +95,5 @@ def _go_back(rollout: Rollout, failure: RolloutError, done: str, way_back: rollb
     except Exception as second:
         raise RollbackFailed(failure.subject, f"{failure.reason}; then the way back failed: {second}",
                              f"see `rollout status {rollout.plan.id}` for what stands") from second
-    raise RolledBack(failure.subject, failure.reason, f"{done}; the old application keeps working. Correct the cause and run again") from None
+    raise RolledBack(failure.subject, failure.reason, f"{done}; the old application keeps working. "
+                     "Correct the cause and run again") from None

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import structlog
-from prefect import task
+from prefect import allow_failure, task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
@@ -70,7 +70,8 @@ class PrefectConductor:
                 raise
 
         made = task(name=name, cache_policy=NO_CACHE, persist_result=False, retries=0)(guarded)
-        self._before = made(wait_for=[self._before] if self._before else [], return_state=True)
+        # A failed phase is followed by its way back, which must run all the same.
+        self._before = made(wait_for=[allow_failure(self._before)] if self._before else [], return_state=True)
         if error:
             raise error[0]
         if not self._before.is_completed():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steps import catalogue, sync_install
+from steps import catalogue, sync_install, waits
 from steps.catalogue import differences
 from steps.checks import Finding
 from steps.errors import Refused, StatementFailed, Stopped
@@ -128,6 +128,7 @@ def _in_one_hold(rollout: Rollout, group: Group, ladder: Ladder, direction: str)
             rollout.timed(PHASE, f"hold for {len(group.moves) + 2 * group.sync} objects", direction=direction,
                           statement=f"LOCK TABLES {quote(rollout.table)} WRITE") as facts, \
             hold(rollout.target, rollout.watchdog, rollout.limits, tables, related, rollout.check_owner) as (session, waited_s):
+        began = waits.now_s()
         facts["waited_for_gap_s"] = round(waited_s, 3)
         session.run(f"USE {quote(rollout.schema)}")
         with rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_s):
@@ -139,6 +140,7 @@ def _in_one_hold(rollout: Rollout, group: Group, ladder: Ladder, direction: str)
                 _landed_as_rehearsed(rollout, session, left[-1], ladder)
             if group.sync:
                 sync_install.put_on(rollout, session)
+        facts["held_ms"] = round((waits.now_s() - began) * 1000, 1)
 
 
 def _alone(rollout: Rollout, move: Move, ladder: Ladder, direction: str) -> None:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 
 from steps import waits
-from steps.errors import DeployFailed, Refused, RolloutError, WaitingForPerson
+from steps.errors import DeployFailed, RolloutError, Stopped, WaitingForPerson
 from steps.masking import mask
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
@@ -29,6 +29,11 @@ def is_done(rollout: Rollout) -> bool:
     return rollout.ledger.phase_state(Phase.DEPLOY) == "done"
 
 
+def v1_may_live(rollout: Rollout) -> bool:
+    """Whether instances of the new generation may be running: deployed, or a deploy or its way back was begun."""
+    return rollout.ledger.phase_state(Phase.DEPLOY) in ("done", "running")
+
+
 def steps(rollout: Rollout) -> list[Step]:
     return [Step("ready for the new generation", lambda: _ready(rollout)), Step("put the new generation out", lambda: _forward(rollout))]
 
@@ -41,10 +46,10 @@ def _ready(rollout: Rollout) -> Outcome:
     ladder = rollout.ladder()
     here = rollout.position()
     if here != ladder.top:
-        raise Refused(f"table {rollout.table}", f"stands on stair {here} of {ladder.top}; the new generation needs all of them",
+        raise Stopped(f"table {rollout.table}", f"stands on stair {here} of {ladder.top}; the new generation needs all of them",
                       "run phase pre_deploy first")
     if rollout.plan.filled_columns and rollout.sync_state() is not SyncState.ON:
-        raise Refused(f"table {rollout.table}", f"sync triggers: {rollout.sync_state().value}", "run phase pre_deploy first")
+        raise Stopped(f"table {rollout.table}", f"sync triggers: {rollout.sync_state().value}", "run phase pre_deploy first")
     return Outcome.DONE
 
 
@@ -73,7 +78,7 @@ def prepared_to_go_back(rollout: Rollout) -> None:
     Raises:
         WaitingForPerson: nobody has confirmed it and there is no rollback command.
     """
-    if rollout.ledger.phase_state(Phase.DEPLOY) in ("done", "running") and not rollout.plan.deploy.rollback_command:
+    if v1_may_live(rollout) and not rollout.plan.deploy.rollback_command:
         _confirmed(rollout, "the old generation (V0) is back and no V1 instance is left",
                    f"rollout rollback {rollout.plan.id} … --deployed-by NAME, or --set deploy.rollback_command='…'")
 

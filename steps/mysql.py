@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import pymysql
 import sqlalchemy
@@ -31,6 +31,7 @@ TRY_AGAIN = {1205, 1213, 1317, 3024, 3572}
 READ_ONLY = {1290, 1792, 1836}
 QUOTES_ROWS = {1062, 1264, 1265, 1292, 1366, 1367, 1411, 1525}
 LONGEST_NAME = 64
+LAST_BMP = 0xFFFF
 Row = tuple[Any, ...]
 
 
@@ -42,7 +43,7 @@ def quote(name: str) -> str:
         Refused: for names MySQL or this tool cannot carry: empty, over 64 characters, with NUL, ending in a space,
             or outside the Basic Multilingual Plane.
     """
-    if not name or len(name) > LONGEST_NAME or "\x00" in name or name.endswith(" ") or any(ord(c) > 0xFFFF for c in name):
+    if not name or len(name) > LONGEST_NAME or "\x00" in name or name.endswith(" ") or any(ord(c) > LAST_BMP for c in name):
         raise Refused(f"name {name!r}", "is not a usable MySQL identifier", "rename the object or correct the plan")
     return "`" + name.replace("`", "``") + "`"
 
@@ -231,7 +232,7 @@ class Session:
         except pymysql.err.Error:
             return
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -12,6 +12,7 @@ import os
 import socket
 import threading
 import uuid
+from typing import Self
 
 from steps.errors import Busy, OwnershipLost, StatementFailed
 from steps.ledger import Ledger
@@ -98,7 +99,7 @@ class Ownership:
         plan, actor, host, pid, taken = rows[0]
         return f"plan {plan} run by {actor} on {host}, pid {pid}, since {taken} UTC"
 
-    def __enter__(self) -> Ownership:
+    def __enter__(self) -> Self:
         try:
             self.take()
         except BaseException:

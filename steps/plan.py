@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from steps.phase import Phase
 
@@ -63,7 +63,7 @@ class SchemaStep(Part):
 
     @property
     def name(self) -> str:
-        return self.ddl if self.ddl else f"rename_{self.rename.old}_to_{self.rename.new}" if self.rename else ""
+        return self.ddl or (f"rename_{self.rename.old}_to_{self.rename.new}" if self.rename else "")
 
 
 class Leaf(Part):
@@ -89,7 +89,7 @@ class PreDeploy(Part):
             raise ValueError("two steps have the same name")
         late = [step.after is not None for step in self.step]
         if late != sorted(late):
-            raise ValueError("steps with `after = \"first_pass\"` come last: the ladder is climbed in order")
+            raise ValueError('steps with `after = "first_pass"` come last: the ladder is climbed in order')
         return self
 
 
@@ -192,13 +192,12 @@ class Plan(Part):
     sql_text: dict[str, str] = {}
     queries: dict[str, str] = {}
 
-    @field_validator("sync")
-    @classmethod
-    def _pairs_are_apart(cls, sync: tuple[ValueMap, ...]) -> tuple[ValueMap, ...]:
-        columns = [name.lower() for pair in sync for name in (pair.old, pair.new)]
+    @model_validator(mode="after")
+    def _pairs_are_apart(self) -> Plan:
+        columns = [name.lower() for pair in (*self.sync, *self.renames) for name in (pair.old, pair.new)]
         if len(set(columns)) != len(columns):
-            raise ValueError("a column is in two pairs")
-        return sync
+            raise ValueError("a column is in two pairs ([[sync]] and renames)")
+        return self
 
     @property
     def id(self) -> str:

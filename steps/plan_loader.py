@@ -41,7 +41,7 @@ def load(name: str, overrides: Sequence[str] = ()) -> Plan:
     for override in overrides:
         _override(data, override)
     if LOADED_KEYS & set(data):
-        raise PlanInvalid(f"{path}:{_line(text, (sorted(LOADED_KEYS & set(data))[0],))}", "unknown key", "remove it")
+        raise PlanInvalid(f"{path}:{_line(text, (min(LOADED_KEYS & set(data)),))}", "unknown key", "remove it")
     try:
         plan = Plan.model_validate(data)
     except ValidationError as error:

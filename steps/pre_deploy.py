@@ -8,14 +8,14 @@ indexes on filled columns (F15), then the leaves that are due (F9). Its way back
 
 from __future__ import annotations
 
-from steps import catalogue, ddl, leaves, passes, sync_install
+from steps import catalogue, ddl, deploy, leaves, passes, sync_install
 from steps.errors import Stopped
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
 from steps.step import Step
 from steps.sync import SyncState
 
-FIRST_PASS = "first"
+FIRST_PASS = "first"  # noqa: S105  # a pass over rows
 
 PHASE = Phase.PRE_DEPLOY
 
@@ -62,14 +62,22 @@ def _expand(rollout: Rollout) -> Outcome:
     ladder, rows = rollout.ladder(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
     here = rollout.position()
     needs_sync = bool(rollout.plan.filled_columns) and rollout.sync_state() is not SyncState.ON
-    if needs_sync and rollout.ledger.phase_state(Phase.DEPLOY) != "done":
-        # Without triggers V0 may have moved on: the old side decides anew, everywhere (F14). Before the triggers, so
-        # that a kill in between leaves too much to do rather than too little.
-        rollout.ledger.reset_pass(FIRST_PASS)
+    if needs_sync:
+        # Without triggers somebody may have moved on (F14). Before the triggers, so that a kill in between leaves too
+        # much to do rather than too little.
+        _nothing_is_proven(rollout)
     groups = ddl.grouped(ddl.moves(ladder, here, max(here, ladder.before_first_pass), rows), rollout, rows, with_sync=needs_sync)
     for group in groups:
         ddl.carry_out(rollout, group, ladder, "forward")
     return Outcome.DONE if groups else Outcome.ALREADY_DONE
+
+
+def _nothing_is_proven(rollout: Rollout) -> None:
+    """The first pass counts as not made, and so does every later proof, when sync was off."""
+    rollout.ledger.reset_pass(FIRST_PASS)
+    for phase in (Phase.BACKFILL, Phase.VERIFY, Phase.SHADOW_WRITE):
+        if rollout.ledger.phase_state(phase) != "-":
+            rollout.ledger.set_phase(phase, "undone", {"why": "sync triggers were missing"})
 
 
 def _first_pass(rollout: Rollout) -> Outcome:
@@ -80,13 +88,15 @@ def _first_pass(rollout: Rollout) -> Outcome:
     if finished:
         return Outcome.ALREADY_DONE
     walk = rollout.walk()
-    if rollout.ledger.phase_state(Phase.DEPLOY) == "done":
+    if deploy.v1_may_live(rollout):
         left = passes.disagreements(walk)
         if left.count:
             raise Stopped(f"table {rollout.table}", f"was without sync triggers while both generations were alive, and {left.count} "
                           f"rows differ (keys: {', '.join(left.keys)})", "which side is right cannot be known; correct those rows, or "
                           "`rollout rollback … --to v0` and run again to let the old side decide")
-        return Outcome.ALREADY_DONE
+        rollout.ledger.start_pass(FIRST_PASS)
+        rollout.ledger.end_sweep(FIRST_PASS, finished=True)
+        return Outcome.DONE
     with rollout.timed(Phase.PRE_DEPLOY, "first pass") as facts:
         left = passes.fill(walk, rollout.ledger, FIRST_PASS, rollout.told)
         standing = rollout.ledger.passes()[FIRST_PASS]

@@ -128,7 +128,7 @@ def _stub_parents(live: Session, session: Session, schema: str, table: str) -> N
                          f"DEFAULT CHARSET={collation.partition('_')[0]} COLLATE={collation}")
 
 
-def _up_sql(session: Session, plan: Plan, step: SchemaStep, shape: Shape) -> str:
+def _up_sql(plan: Plan, step: SchemaStep, shape: Shape) -> str:
     if step.ddl:
         return plan.sql_text[f"{step.ddl}.up.sql"]
     assert step.rename is not None  # noqa: S101  # the model allows nothing else
@@ -174,7 +174,7 @@ def _climb(session: Session, plan: Plan) -> Ladder:
     schema, stairs = session.schema or "", []
     below = baseline = catalogue.shape(session, schema, plan.table)
     for step in plan.pre_deploy.step:
-        sql = _up_sql(session, plan, step, below)
+        sql = _up_sql(plan, step, below)
         up = _best_way(session, step.name, sql, adds_fk="FOREIGN KEY" in sql.upper())
         now = catalogue.shape(session, schema, plan.table)
         if now == below:
@@ -233,7 +233,7 @@ def _baseline_of(session: Session, plan: Plan, create_sql: str) -> str:
                 _best_way(session, step.name, _down_sql(plan, step), adds_fk=False)
             candidate = catalogue.create_statement(session, session.schema or "", plan.table)
             for step in plan.pre_deploy.step[:position]:
-                sql = _up_sql(session, plan, step, catalogue.shape(session, session.schema or "", plan.table))
+                sql = _up_sql(plan, step, catalogue.shape(session, session.schema or "", plan.table))
                 _best_way(session, step.name, sql, adds_fk="FOREIGN KEY" in sql.upper())
             if catalogue.shape(session, session.schema or "", plan.table) == found:
                 return candidate

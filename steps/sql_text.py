@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +19,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from steps.errors import PlanInvalid
 
 Expectation = Literal["no rows", "some rows", "one value"]
+WRITING = ("INTO", "UPDATE", "DELETE", "LOCK")  # reserved words, so no unquoted name is called so
+SHORTEST_ALTER = 4
 EXPECT = re.compile(r"^--\s*expect:\s*(.+?)\s*$", re.MULTILINE)
 
 
@@ -56,22 +59,27 @@ def _single(file: Path, text: str) -> tuple[str, list[Token]]:
     return text[start:end], tokens
 
 
+def _is_word(token: Token, *words: str) -> bool:
+    """Whether *token* is one of *words*, and neither a quoted name nor a text."""
+    return token.text.upper() in words and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
+
+
 def alter_statement(file: Path, text: str, table: str) -> str:
     """
     The one ALTER TABLE of *file*, without comments around it and without a closing semicolon.
 
     Raises:
-        PlanInvalid: another statement, another table, two statements, ALGORITHM or LOCK named, an unclosed quote.
+        PlanInvalid: another statement, another table, two statements, ALGORITHM or LOCK named, a rename of the table, an unclosed quote.
     """
     statement, tokens = _single(file, text)
-    if len(tokens) < 4 or tokens[0].text.upper() != "ALTER" or tokens[1].text.upper() != "TABLE":
+    if len(tokens) < SHORTEST_ALTER or tokens[0].text.upper() != "ALTER" or tokens[1].text.upper() != "TABLE":
         raise PlanInvalid(f"{file}:{tokens[0].line}", "is not an ALTER TABLE", "a schema step alters the plan's table")
     if tokens[2].text != table or tokens[3].text == ".":
         raise PlanInvalid(f"{file}:{tokens[2].line}", f"alters {tokens[2].text}, not {table}", "name the table, without a schema")
-    for token in tokens:
-        if token.text.upper() in ("ALGORITHM", "LOCK") and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
+    for token, following in pairwise([*tokens, tokens[0]]):
+        if _is_word(token, "ALGORITHM", "LOCK"):
             raise PlanInvalid(f"{file}:{token.line}", f"names {token.text.upper()}", "the tool finds the best one itself; remove it")
-        if token.text.upper() == "RENAME" and tokens[tokens.index(token) + 1].text.upper() in ("TO", "AS"):
+        if _is_word(token, "RENAME") and not _is_word(following, "COLUMN", "INDEX", "KEY"):
             raise PlanInvalid(f"{file}:{token.line}", "renames the table", "a rollout keeps the table's name")
     return statement
 
@@ -81,11 +89,15 @@ def query_statement(file: Path, text: str) -> Query:
     The smoke query of *file* with its `-- expect:` line.
 
     Raises:
-        PlanInvalid: no SELECT, two statements, or no known expectation.
+        PlanInvalid: no SELECT, one that writes or locks, two statements, or no known expectation.
     """
     statement, tokens = _single(file, text)
     if tokens[0].text.upper() not in ("SELECT", "WITH"):
         raise PlanInvalid(f"{file}:{tokens[0].line}", "is not a SELECT", "a verify query only reads")
+    for token, following in pairwise([*tokens, tokens[0]]):
+        if _is_word(token, *WRITING) or (_is_word(token, "FOR") and _is_word(following, "SHARE")):
+            raise PlanInvalid(f"{file}:{token.line}", f"names {token.text.upper()}, so it is not a SELECT that only reads",
+                              "a verify query neither writes nor locks")
     expect = EXPECT.search(text)
     if not expect or not (expect[1] in ("no rows", "some rows", "one value") or expect[1].startswith("value ")):
         raise PlanInvalid(f"{file}:1", "has no known expectation",

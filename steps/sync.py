@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from steps import catalogue
 from steps.agreement import ColumnFacts, Pair, pairs_of
@@ -18,7 +18,7 @@ from steps.mysql import LONGEST_NAME, SQL_MODE, VALUE, Session, byte_literal, li
 from steps.plan import Plan
 
 
-class SyncState(str, Enum):
+class SyncState(StrEnum):
     """What the catalogue shows of our triggers."""
 
     ON = "on"

@@ -41,7 +41,7 @@ def retry(action: Callable[[], T], *, tries: int, first_wait_s: float, longest_w
         retry=tenacity.retry_if_exception(lambda error: isinstance(error, RolloutError) and error.retryable),
         stop=tenacity.stop_after_attempt(tries),
         wait=tenacity.wait_exponential_jitter(multiplier=first_wait_s, max=longest_wait_s, jitter=first_wait_s),
-        sleep=lambda seconds: sleep_s(seconds),
+        sleep=lambda seconds: sleep_s(seconds),  # noqa: PLW0108  # looked up at call time
         before_sleep=tell,
         reraise=True,
     )

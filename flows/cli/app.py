@@ -13,14 +13,16 @@ from steps.errors import EXIT_CODES
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
                   help="Take a MySQL table and its application through a change under live traffic, and back.\n\n"
                   + "\n\n".join(f"exit {code}: {meaning}" for code, meaning in EXIT_CODES.items()))
-for command in (check.check, plan.plan, rehearse.rehearse, run.run, rollback.rollback, status.status, report.report, demo.demo, serve.serve):
+for command in (check.check, plan.plan, rehearse.rehearse, run.run, rollback.rollback, status.status, report.report, demo.demo,
+                serve.serve):
     app.command()(command)
 
 
 def main() -> None:
     """Entry point; wrong usage exits with 2 and, where JSON was asked for, still prints one document."""
     try:
-        app(standalone_mode=False)
+        code = app(standalone_mode=False)  # returns the code of a typer.Exit instead of raising it
+        sys.exit(code if isinstance(code, int) else 0)
     except typer.Exit as ended:
         sys.exit(ended.exit_code)
     except typer.Abort:

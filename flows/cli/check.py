@@ -9,7 +9,8 @@ from flows.params import Request
 from steps.target import target_of
 
 
-def check(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings = None, accept: Accept = None, as_json: Json = False) -> None:
+def check(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings = None, accept: Accept = None,
+          as_json: Json = False) -> None:
     """All pre-checks, read only (the rehearsal's scratch schema aside): everything that would refuse a run, at once."""
     with ending(as_json=as_json) as end:
         request = Request(plan=plan, by=whoami(), reason=NO_REASON, settings=settings or [], accept=accept or [])

@@ -15,7 +15,8 @@ from flows.params import RollbackRequest, Target, Through
 from steps.target import target_of
 
 
-def rollback(plan: PlanName, phase: Annotated[Through | None, typer.Argument(help="Undo this phase; refused while a later one stands.")] = None,
+def rollback(plan: PlanName,
+             phase: Annotated[Through | None, typer.Argument(help="Undo this phase; refused while a later one stands.")] = None,
              database_url: DatabaseUrl = None,
              to: Annotated[Target | None, typer.Option("--to", help="Return to the end of this phase, or to v0.")] = None,
              drop_added: Annotated[bool, typer.Option("--drop-added", help="Also take away added columns, indexes and keys.")] = False,

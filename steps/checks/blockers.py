@@ -56,22 +56,28 @@ def run(look: Look) -> list[Finding]:
 
 
 def _blind() -> Finding:
-    return Finding(NAME, "warn", "metadata locks", "could not look: nobody can say who holds the table",
-                   "see the finding on metadata_locks", could_not_look=True)
+    return Finding(
+        NAME, "warn", "metadata locks",
+        "could not look: nobody can say who holds the table",
+        "see the finding on metadata_locks",
+        could_not_look=True)
 
 
 def _holders(look: Look) -> list[Finding]:
     """Our own table refuses, a relative warns: the hold waits for it as well, but it may be gone by then."""
-    found = [_finding(look, holder, "refuse" if holder.age_s >= OLD_S else "warn") for holder in _holding(look, own=True)
+    found = [_finding(holder, "refuse" if holder.age_s >= OLD_S else "warn") for holder in _holding(look, own=True)
              if holder.age_s >= OLD_S or holder.explicit]
-    return found + [_finding(look, holder, "warn") for holder in _holding(look, own=False) if holder.age_s >= OLD_S]
+    return found + [_finding(holder, "warn") for holder in _holding(look, own=False) if holder.age_s >= OLD_S]
 
 
-def _finding(look: Look, holder: Holder, severity: str) -> Finding:
+def _finding(holder: Holder, severity: str) -> Finding:
     accept = "blockers" if severity == "refuse" else None
-    return Finding(NAME, severity, f"table {holder.table}", f"is held by {holder}, and no step can be done meanwhile",
-                   f"end that session (KILL {holder.number}) or let it finish"
-                   + (", or wait for it inside the rollout with --accept blockers" if accept else ""), accept)
+    return Finding(
+        NAME, severity, f"table {holder.table}",
+        f"is held by {holder}, and no step can be done meanwhile",
+        f"end that session (KILL {holder.number}) or let it finish"
+        + (", or wait for it inside the rollout with --accept blockers" if accept else ""),
+        accept)
 
 
 def _holding(look: Look, *, own: bool) -> list[Holder]:
@@ -106,8 +112,10 @@ def _backups(look: Look) -> list[Finding]:
         "FROM performance_schema.metadata_locks m JOIN performance_schema.threads t ON t.THREAD_ID = m.OWNER_THREAD_ID "
         "WHERE m.OBJECT_TYPE IN ('BACKUP LOCK', 'GLOBAL') AND m.LOCK_TYPE = 'SHARED' AND m.LOCK_STATUS = 'GRANTED' "
         "AND t.PROCESSLIST_ID <> CONNECTION_ID() GROUP BY 1, 2, 3 ORDER BY 1")
-    return [Finding(NAME, "refuse", f"server {look.target.where}",
-                    f"a backup is running: connection {number} ({user}@{host}) holds the "
-                    f"{'backup lock' if kind == 'BACKUP LOCK' else 'global read lock'}, which stops all DDL",
-                    "run again after it, or wait for it inside the rollout with --accept blockers", "blockers")
-            for number, user, host, kind in rows]
+    return [Finding(
+        NAME, "refuse", f"server {look.target.where}",
+        f"a backup is running: connection {number} ({user}@{host}) holds the "
+        f"{'backup lock' if kind == 'BACKUP LOCK' else 'global read lock'}, which stops all DDL",
+        "run again after it, or wait for it inside the rollout with --accept blockers",
+        "blockers")
+        for number, user, host, kind in rows]

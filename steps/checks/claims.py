@@ -12,7 +12,7 @@ NAME = "claims"
 def run(look: Look) -> list[Finding]:
     return [finding for pair in look.plan.sync
             if catalogue.has_column(look.session, look.schema, look.table, pair.old)
-            for finding in _pair(look, pair)]
+        for finding in _pair(look, pair)]
 
 
 def _pair(look: Look, pair: ValueMap) -> list[Finding]:
@@ -26,9 +26,11 @@ def _pair(look: Look, pair: ValueMap) -> list[Finding]:
         offer = (f'remove keep_old.{value} and set to_old.{value} = "{taken[0]}"' if taken
                  else f"map {value} in to_old to a value that the old generation does not take for free")
         found.append(Finding(
-            NAME, "warn", f"pair {pair.old} and {pair.new}", f"when V1 claims a row ({pair.new} {free_new(pair, free)} → {value}), "
-            f"{pair.old} stays {free}, as keep_old allows; a V0 worker that looks for {pair.old} = '{free}' then claims it too, and "
-            "the job runs twice", f"let no V0 worker run beside V1, or {offer}"))
+            NAME, "warn", f"pair {pair.old} and {pair.new}",
+            f"when V1 claims a row ({pair.new} {free_new(pair, free)} → {value}), {pair.old} stays {free}, as "
+            f"keep_old allows; a V0 worker that looks for {pair.old} = '{free}' then claims it too, and the job runs "
+            "twice",
+            f"let no V0 worker run beside V1, or {offer}"))
     return found
 
 

@@ -38,6 +38,8 @@ def _pair(look: Look, old: str, new: str, plan: Plan) -> list[Finding]:
         except Refused as refused:
             return [Finding(NAME, "refuse", refused.subject, refused.reason, refused.remedy)]
     elif sync.column_facts(look.session, look.schema, look.table, old).default_is_expression:
-        return [Finding(NAME, "refuse", f"column {look.table}.{old}", "has a default that is not constant, so an INSERT trigger "
-                        "cannot tell whether a client supplied it", "leave the column out of [[sync]] and renames")]
+        return [Finding(
+            NAME, "refuse", f"column {look.table}.{old}",
+            "has a default that is not constant, so an INSERT trigger cannot tell whether a client supplied it",
+            "leave the column out of [[sync]] and renames")]
     return []

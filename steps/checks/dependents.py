@@ -16,12 +16,16 @@ NOT_SYSTEM = "NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys'
 
 @dataclass(frozen=True)
 class Dependent:
-    """An object whose definition may name columns; *text* is None where the server does not show it to us."""
+    """
+    An object whose definition may name columns; *text* is None where the server does not show it to us.
+
+    It speaks of our table only where its text also has all of *needs*: the table's name, from another schema its schema too.
+    """
 
     subject: str
     text: str | None
     remedy: str
-    on_table: bool = True
+    needs: frozenset[str] = frozenset()
 
 
 def run(look: Look) -> list[Finding]:
@@ -30,35 +34,45 @@ def run(look: Look) -> list[Finding]:
     found = _placed_after(look)
     for dependent in _dependents(look):
         if dependent.text is None:
-            found.append(Finding(NAME, "warn", dependent.subject, "could not look: its definition is not shown to this account",
-                                 "grant SHOW VIEW or SHOW_ROUTINE, or read it yourself", could_not_look=True))
+            found.append(Finding(
+                NAME, "warn", dependent.subject,
+                "could not look: its definition is not shown to this account",
+                "grant SHOW VIEW or SHOW_ROUTINE, or read it yourself",
+                could_not_look=True))
             continue
         named = words.names(dependent.text)
-        if dependent.on_table or look.table.lower() in named:
-            found += _named(dependent, sorted(early & named), "refuse") + _named(dependent, sorted((late - early) & named), "warn")
+        if dependent.needs <= named:
+            found += _named(dependent, [column for folded, column in early.items() if folded in named], "refuse")
+            found += _named(dependent, [column for folded, column in late.items() if folded in named - set(early)], "warn")
     return found
 
 
-def _removed(look: Look) -> tuple[set[str], set[str]]:
-    """Column names, folded, that go in a step's own SQL and those that go in cleanup."""
-    early = {name.lower() for sql in words.steps_sql(look.plan).values() for name in words.removed_columns(sql)}
-    return early, {name.lower() for name in (*look.plan.cleanup.drop, *(rename.old for rename in look.plan.renames))}
+def _removed(look: Look) -> tuple[dict[str, str], dict[str, str]]:
+    """Columns, as the plan writes them, by their folded names: those that go in a step's own SQL and those in cleanup."""
+    early = [name for sql in words.steps_sql(look.plan).values() for name in words.removed_columns(sql)]
+    late = [*look.plan.cleanup.drop, *(rename.old for rename in look.plan.renames)]
+    return {name.lower(): name for name in early}, {name.lower(): name for name in late}
 
 
 def _named(dependent: Dependent, columns: list[str], severity: str) -> list[Finding]:
     if not columns:
         return []
     when = "a step of pre_deploy" if severity == "refuse" else "cleanup"
-    return [Finding(NAME, severity, dependent.subject, f"names {', '.join(columns)}, which {when} removes",
-                    f"{dependent.remedy} before that; no earlier phase touches it" if severity == "warn" else dependent.remedy)]
+    return [Finding(
+        NAME, severity, dependent.subject,
+        f"names {', '.join(columns)}, which {when} removes",
+        f"{dependent.remedy} before that; no earlier phase touches it" if severity == "warn" else dependent.remedy)]
 
 
 def _placed_after(look: Look) -> list[Finding]:
     ours = {sync.trigger_name(look.plan.id, event) for event in ("UPDATE", "INSERT")}
-    return [Finding(NAME, "warn", f"trigger {t.name}", f"acts before {t.event} on {look.table}; the sync trigger is placed after "
-                    "the last such trigger, so that it sees what that leaves", "nothing to do, unless its order is to change")
-            for t in catalogue.triggers(look.session, look.schema, look.table)
-            if t.timing == "BEFORE" and t.name not in ours and look.plan.filled_columns]
+    return [Finding(
+        NAME, "warn", f"trigger {t.name}",
+        f"acts before {t.event} on {look.table}; the sync trigger is placed after the last such trigger, so that it "
+        "sees what that leaves",
+        "nothing to do, unless its order is to change")
+        for t in catalogue.triggers(look.session, look.schema, look.table)
+        if t.timing == "BEFORE" and t.name not in ours and look.plan.filled_columns]
 
 
 def _dependents(look: Look) -> Iterator[Dependent]:
@@ -72,16 +86,16 @@ def _on_table(look: Look) -> Iterator[Dependent]:
     where = f"WHERE TABLE_SCHEMA = {VALUE} AND TABLE_NAME = {VALUE}"
     for name, text in look.session.query(f"SELECT COLUMN_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS {where} "
                                          "AND GENERATION_EXPRESSION <> '' ORDER BY ORDINAL_POSITION", *here):
-        yield Dependent(f"generated column {name}", str(text), "drop it, or generate it from another column,")
+        yield Dependent(f"generated column {name}", str(text), "drop it, or generate it from another column")
     for name, text in look.session.query(f"SELECT INDEX_NAME, EXPRESSION FROM information_schema.STATISTICS {where} "
                                          "AND EXPRESSION IS NOT NULL ORDER BY 1, SEQ_IN_INDEX", *here):
-        yield Dependent(f"index {name}", str(text), "drop it, or build it over another column,")
+        yield Dependent(f"index {name}", str(text), "drop it, or build it over another column")
     for name, text in sorted(catalogue.shape(look.session, *here).checks.items()):
-        yield Dependent(f"check {name}", text, "drop it, or write it over another column,")
+        yield Dependent(f"check {name}", text, "drop it, or write it over another column")
     ours = {sync.trigger_name(look.plan.id, event) for event in ("UPDATE", "INSERT")}
     for trigger in catalogue.triggers(look.session, *here):
         if trigger.name not in ours:
-            yield Dependent(f"trigger {trigger.name}", trigger.body, "replace it by one that does not")
+            yield Dependent(f"trigger {trigger.name}", trigger.body, "rewrite it without them")
 
 
 def _views(look: Look) -> Iterator[Dependent]:
@@ -90,7 +104,7 @@ def _views(look: Look) -> Iterator[Dependent]:
             "SELECT v.TABLE_SCHEMA, v.TABLE_NAME, v.VIEW_DEFINITION FROM information_schema.VIEW_TABLE_USAGE u "
             "JOIN information_schema.VIEWS v ON v.TABLE_SCHEMA = u.VIEW_SCHEMA AND v.TABLE_NAME = u.VIEW_NAME "
             f"WHERE u.TABLE_SCHEMA = {VALUE} AND u.TABLE_NAME = {VALUE} ORDER BY 1, 2", look.schema, look.table):
-        yield Dependent(f"view {schema}.{name}", str(text) if text else None, "replace it by one that does not")
+        yield Dependent(f"view {schema}.{name}", str(text) if text else None, "rewrite it without them")
 
 
 def _programs(look: Look) -> Iterator[Dependent]:
@@ -108,5 +122,5 @@ def _programs(look: Look) -> Iterator[Dependent]:
         f"WHERE ROUTINE_SCHEMA {NOT_SYSTEM} AND ((ROUTINE_DEFINITION IS NULL AND ROUTINE_SCHEMA = {VALUE} AND "
         f"ROUTINE_BODY = 'SQL') OR {mentions.format('ROUTINE_DEFINITION')}) ORDER BY 2, 3", look.schema, look.table)
     for kind, schema, name, text in rows:
-        yield Dependent(f"{kind} {schema}.{name}", None if text is None else str(text), "replace it by one that does not",
-                        on_table=False)
+        needs = {look.table.lower()} if schema == look.schema else {look.table.lower(), look.schema.lower()}
+        yield Dependent(f"{kind} {schema}.{name}", None if text is None else str(text), "rewrite it without them", frozenset(needs))

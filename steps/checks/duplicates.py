@@ -53,9 +53,11 @@ def _doubles(look: Look, step: str, table: str, key: words.Key) -> list[Finding]
                                    f"WHERE {some} GROUP BY {', '.join(parts)} HAVING COUNT(*) > 1 LIMIT {MOST}) found"))
     if not count:
         return []
-    return [Finding(NAME, "refuse", f"table {table}", f"has {_many(count)} that rows share, as its collation compares them, where "
-                    f"step {step} makes ({', '.join(name for name, _length in key.columns)}) unique (error 1062)",
-                    f"make them differ; find them with {groups}")]
+    return [Finding(
+        NAME, "refuse", f"table {table}",
+        f"has {_many(count)} that rows share, as its collation compares them, where step {step} makes "
+        f"({', '.join(name for name, _length in key.columns)}) unique (error 1062)",
+        f"make them differ; find them with {groups}")]
 
 
 def _orphans(look: Look, step: str, table: str, key: words.Key) -> list[Finding]:
@@ -69,13 +71,18 @@ def _orphans(look: Look, step: str, table: str, key: words.Key) -> list[Finding]
     except StatementFailed as error:
         if error.errno != MIXED_COLLATIONS:
             raise
-        return [Finding(NAME, "refuse", f"table {table}", f"has ({', '.join(columns)}) in another collation than {key.parent}, so "
-                        f"step {step} cannot add its foreign key (error 3780)", "give both sides one collation first")]
+        return [Finding(
+            NAME, "refuse", f"table {table}",
+            f"has ({', '.join(columns)}) in another collation than {key.parent}, so step {step} cannot add its "
+            "foreign key (error 3780)",
+            "give both sides one collation first")]
     if not count:
         return []
-    return [Finding(NAME, "refuse", f"table {table}", f"has {_many(count)} of ({', '.join(columns)}) without a row in "
-                    f"{key.parent}, where step {step} adds a foreign key (error 1452)",
-                    f"correct or clear them; find them with SELECT c.* {orphans}")]
+    return [Finding(
+        NAME, "refuse", f"table {table}",
+        f"has {_many(count)} of ({', '.join(columns)}) without a row in {key.parent}, where step {step} adds a "
+        "foreign key (error 1452)",
+        f"correct or clear them; find them with SELECT c.* {orphans}")]
 
 
 def _many(count: int) -> str:

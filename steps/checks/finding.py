@@ -77,5 +77,8 @@ def could_not_look(check: str, subject: str, error: StatementFailed, severity: s
     """The third answer of *check*; when it refuses, `could-not-look:<check>` accepts it."""
     remedy = ("run again at a quieter time" if error.errno == TOOK_TOO_LONG else "grant what the server asks for")
     key = f"could-not-look:{check}" if severity == "refuse" else None
-    return Finding(check, severity, subject, f"could not look: {error.reason}",
-                   remedy + (f", or go on unseen with --accept {key}" if key else ""), key, could_not_look=True)
+    return Finding(
+        check, severity, subject,
+        f"could not look: {error.reason}",
+        remedy + (f", or go on unseen with --accept {key}" if key else ""),
+        key, could_not_look=True)

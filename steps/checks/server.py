@@ -67,11 +67,16 @@ def unsupported(facts: Facts) -> Finding | None:
     said = f"{facts.version} {facts.comment}".lower()
     for word, flavour in FLAVOURS.items():
         if word in said:
-            return Finding(NAME, "refuse", f"server {flavour} {facts.version}", "is not supported: its DDL, triggers and "
-                           "catalogue are not MySQL's; nothing was done", "run against MySQL 8.0.32 or later")
+            return Finding(
+                NAME, "refuse", f"server {flavour} {facts.version}",
+                "is not supported: its DDL, triggers and catalogue are not MySQL's; nothing was done",
+                "run against MySQL 8.0.32 or later")
     if facts.number < OLDEST:
-        return Finding(NAME, "refuse", f"server {facts.version}", "is too old: MySQL adds a column at any place at once "
-                       f"(INSTANT with AFTER) from {_dotted(OLDEST)} on; nothing was done", "upgrade to 8.0.32 or later")
+        return Finding(
+            NAME, "refuse", f"server {facts.version}",
+            f"is too old: MySQL adds a column at any place at once (INSTANT with AFTER) from {_dotted(OLDEST)} on; "
+            "nothing was done",
+            "upgrade to 8.0.32 or later")
     return None
 
 
@@ -80,18 +85,23 @@ def _cluster(facts: Facts) -> list[Finding]:
     if facts.variables.get("wsrep_on", "OFF").upper() not in ("ON", "1") and "pxc_strict_mode" not in facts.variables:
         return []
     named = next(name for name in reversed(CLUSTER) if name in facts.variables)
-    return [Finding(NAME, "refuse", f"server {facts.version}", f"is a Galera or Percona XtraDB cluster ({named} is "
-                    f"{facts.variables[named]}): DDL refused here still runs on the other nodes, as a copy",
-                    "roll out with the cluster's own means (RSU), not with this tool")]
+    return [Finding(
+        NAME, "refuse", f"server {facts.version}",
+        f"is a Galera or Percona XtraDB cluster ({named} is {facts.variables[named]}): DDL refused here still runs "
+        "on the other nodes, as a copy",
+        "roll out with the cluster's own means (RSU), not with this tool")]
 
 
 def _bad_version(facts: Facts) -> list[Finding]:
     """Instant row versions corrupt data or break backups there (cases C34, C35)."""
     if not BAD_INSTANT[0] <= facts.number <= BAD_INSTANT[1]:
         return []
-    return [Finding(NAME, "refuse", f"server {facts.version}", "has known bugs with instant columns: recovery and dropping and "
-                    "adding one name again can corrupt a table, and XtraBackup refuses such tables", "upgrade to 8.0.32 or "
-                    "later, or go on with --accept known-bad-version", "known-bad-version")]
+    return [Finding(
+        NAME, "refuse", f"server {facts.version}",
+        "has known bugs with instant columns: recovery and dropping and adding one name again can corrupt a table, "
+        "and XtraBackup refuses such tables",
+        "upgrade to 8.0.32 or later, or go on with --accept known-bad-version",
+        "known-bad-version")]
 
 
 def _read_only(facts: Facts) -> list[Finding]:
@@ -99,17 +109,21 @@ def _read_only(facts: Facts) -> list[Finding]:
     on = [name for name in READ_ONLY if facts.variables.get(name, "OFF").upper() in ("ON", "1")]
     if not on:
         return []
-    return [Finding(NAME, "refuse", f"server {facts.version}", f"is read-only ({', '.join(on)} ON): this is a replica or a "
-                    "reader endpoint", "name the primary in the database URL")]
+    return [Finding(
+        NAME, "refuse", f"server {facts.version}",
+        f"is read-only ({', '.join(on)} ON): this is a replica or a reader endpoint",
+        "name the primary in the database URL")]
 
 
 def _blind(facts: Facts) -> list[Finding]:
     if facts.sees_locks is not False:
         return []
-    return [Finding(NAME, "refuse", "performance_schema.metadata_locks", "could not look: the server records no metadata locks "
-                    "(performance_schema is off, or the instrument wait/lock/metadata/sql/mdl is disabled), so no gap in the "
-                    "traffic can be found", "switch both on, or fire without a guard, at the cost of some transactions (1213), "
-                    f"with --accept {NO_GAP}", NO_GAP, could_not_look=True)]
+    return [Finding(
+        NAME, "refuse", "performance_schema.metadata_locks",
+        "could not look: the server records no metadata locks (performance_schema is off, or the instrument "
+        "wait/lock/metadata/sql/mdl is disabled), so no gap in the traffic can be found",
+        f"switch both on, or fire without a guard, at the cost of some transactions (1213), with --accept {NO_GAP}",
+        NO_GAP, could_not_look=True)]
 
 
 def _sees_locks_or_denied(session: Session) -> bool | None:

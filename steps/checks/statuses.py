@@ -49,8 +49,10 @@ def _unknown(look: Look, column: str, known: Iterable[str], maps: str) -> list[F
         return []
     listed = ", ".join(f"{_shown(word)} ({count} {'row' if count == 1 else 'rows'})" for word, count in rows[:MOST])
     more = " and more" if len(rows) > MOST else ""
-    return [Finding(NAME, "refuse", f"column {look.table}.{column}", f"has values that {maps} of the plan's [[sync]] does not "
-                    f"know, byte by byte: {listed}{more}", f"add them to {maps.partition(' ')[0]}, or correct these rows first")]
+    return [Finding(
+        NAME, "refuse", f"column {look.table}.{column}",
+        f"has values that {maps} of the plan's [[sync]] does not know, byte by byte: {listed}{more}",
+        f"add them to {maps.partition(' ')[0]}, or correct these rows first")]
 
 
 def _shown(word: bytes) -> str:
@@ -66,6 +68,8 @@ def _nulls(look: Look, pair: ValueMap) -> list[Finding]:
                                f"WHERE {quote(pair.old)} IS NULL")
     if not count:
         return []
-    return [Finding(NAME, "warn", f"column {look.table}.{pair.old}", f"is NULL in {count} {'row' if count == 1 else 'rows'}: "
-                    f"to_new has nothing for it, so {pair.new} keeps what it holds there and the pair agrees only if that is "
-                    "NULL too", "give these rows a value of to_new before verify")]
+    return [Finding(
+        NAME, "warn", f"column {look.table}.{pair.old}",
+        f"is NULL in {count} {'row' if count == 1 else 'rows'}: to_new has nothing for it, so {pair.new} keeps what "
+        "it holds there and the pair agrees only if that is NULL too",
+        "give these rows a value of to_new before verify")]

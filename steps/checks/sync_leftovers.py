@@ -19,10 +19,13 @@ def run(look: Look) -> list[Finding]:
     if not standing or ledger.plan():
         return []
     ours = _ours(look)
-    return [Finding(NAME, "refuse", f"trigger {trigger.name}", f"stands on {look.table} with another body than this plan's, and "
-                    f"no ledger tells of a run of {look.plan.id} that made it", "look at it with SHOW CREATE TRIGGER, then drop "
-                    f"it, or let the rollout replace it with --accept {ACCEPT}", ACCEPT)
-            for trigger in standing if trigger.name not in ours]
+    return [Finding(
+        NAME, "refuse", f"trigger {trigger.name}",
+        f"stands on {look.table} with another body than this plan's, and no ledger tells of a run of {look.plan.id} "
+        "that made it",
+        f"look at it with SHOW CREATE TRIGGER, then drop it, or let the rollout replace it with --accept {ACCEPT}",
+        ACCEPT)
+        for trigger in standing if trigger.name not in ours]
 
 
 def _ours(look: Look) -> set[str]:

@@ -50,15 +50,19 @@ def _missing(look: Look) -> Finding:
     tables = [str(row[0]) for row in look.session.query(
         f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = {VALUE} ORDER BY 1 LIMIT 10000", look.schema)]
     nearest = _nearest(look.table, tables)
-    return _refuse(f"table {look.table}", f"does not exist in {look.schema}" + (f"; {nearest} does" if nearest else ""),
-                   "correct plan.table (names are case-sensitive here) or the database in the URL")
+    return _refuse(
+        f"table {look.table}",
+        f"does not exist in {look.schema}" + (f"; {nearest} does" if nearest else ""),
+        "correct plan.table (names are case-sensitive here) or the database in the URL")
 
 
 def _engine(look: Look, engine: str) -> list[Finding]:
     if engine.lower() == "innodb":
         return []
-    return [_refuse(f"table {look.table}", f"is stored in {engine}: no transactions, no change without blocking",
-                    f"convert it to InnoDB first, in a maintenance window")]
+    return [_refuse(
+        f"table {look.table}",
+        f"is stored in {engine}: no transactions, no change without blocking",
+        "convert it to InnoDB first, in a maintenance window")]
 
 
 def _key(look: Look) -> list[Finding]:
@@ -66,9 +70,12 @@ def _key(look: Look) -> list[Finding]:
     key = catalogue.primary_key(look.session, look.schema, look.table)
     if not key:
         return [_refuse(f"table {look.table}", "has no primary key, so no pass can walk its rows", "add one first")]
-    return [_refuse(f"column {look.table}.{column}", f"is part of the primary key and of type {kind}, whose values do not "
-                    "survive being written down and compared again", "give the table a key of integers, strings, bytes or dates")
-            for column, kind in key if kind.lower() not in WALKABLE]
+    return [_refuse(
+        f"column {look.table}.{column}",
+        f"is part of the primary key and of type {kind}, whose values do not survive being written down and compared "
+        "again",
+        "give the table a key of integers, strings, bytes or dates")
+        for column, kind in key if kind.lower() not in WALKABLE]
 
 
 def _partitions(look: Look) -> list[Finding]:
@@ -77,10 +84,12 @@ def _partitions(look: Look) -> list[Finding]:
                               f"{VALUE} AND TABLE_NAME = {VALUE} AND PARTITION_NAME IS NOT NULL", look.schema, look.table):
         return []
     adding = {step: words.keys(sql) for step, sql in words.steps_sql(look.plan).items()}
-    return [_refuse(f"step {step}", f"adds {'a foreign key' if key.parent else 'the unique index'} {key.name} to {look.table}, "
-                    f"which is partitioned: MySQL refuses it ({1506 if key.parent else 1503})",
-                    "leave the step out, or remove the partitioning first")
-            for step, keys in adding.items() for key in keys]
+    return [_refuse(
+        f"step {step}",
+        f"adds {'a foreign key' if key.parent else 'the unique index'} {key.name} to {look.table}, which is "
+        f"partitioned: MySQL refuses it ({1506 if key.parent else 1503})",
+        "leave the step out, or remove the partitioning first")
+        for step, keys in adding.items() for key in keys]
 
 
 def _columns(look: Look, columns: list[str]) -> list[Finding]:
@@ -93,8 +102,11 @@ def _columns(look: Look, columns: list[str]) -> list[Finding]:
     for name, key in given.items():
         if name.lower() not in there:
             nearest = _nearest(name, columns)
-            found.append(_refuse(f"column {look.table}.{name}", f"does not exist, but {key} of the plan names it"
-                                 + (f"; {nearest} does" if nearest else ""), "correct the plan"))
+            found.append(_refuse(
+                f"column {look.table}.{name}",
+                f"does not exist, but {key} of the plan names it"
+                + (f"; {nearest} does" if nearest else ""),
+                "correct the plan"))
     return found
 
 
@@ -104,8 +116,10 @@ def _width(look: Look, columns: list[str]) -> list[Finding]:
     after = len({column.lower() for column in columns} | coming)
     if after <= MOST_COLUMNS:
         return []
-    return [_refuse(f"table {look.table}", f"would have {after} columns; InnoDB holds {MOST_COLUMNS}",
-                    "remove columns nobody uses, or split the table")]
+    return [_refuse(
+        f"table {look.table}",
+        f"would have {after} columns; InnoDB holds {MOST_COLUMNS}",
+        "remove columns nobody uses, or split the table")]
 
 
 def _row_versions(look: Look, table: str) -> list[Finding]:
@@ -123,8 +137,11 @@ def _row_versions(look: Look, table: str) -> list[Finding]:
     needed = 2 * len(look.plan.pre_deploy.step)
     if used is None or used + needed <= limit:
         return []
-    return [_refuse(f"table {look.table}", f"has used {used} of {limit} row versions; the plan and its way back may need {needed}",
-                    "rebuild the table first (ALTER TABLE … FORCE, in place), or go on with --accept row-versions", "row-versions")]
+    return [_refuse(
+        f"table {look.table}",
+        f"has used {used} of {limit} row versions; the plan and its way back may need {needed}",
+        "rebuild the table first (ALTER TABLE … FORCE, in place), or go on with --accept row-versions",
+        "row-versions")]
 
 
 def _file_name(name: str) -> str:

@@ -34,7 +34,7 @@ def disagreeing(app: App) -> int:
 def test_history_is_filled_and_updated_at_is_not_bumped(rollouts: Callable[..., Rollout], seeded: App) -> None:
     result = forward(rollouts)
 
-    assert ["pre_deploy", "deploy", "backfill", "verify", "shadow_write"] == result.did
+    assert result.did == ["pre_deploy", "deploy", "backfill", "verify", "shadow_write"]
     assert disagreeing(seeded) == 0
     assert seeded.value("SELECT COUNT(*) FROM AiAnalysisJob WHERE updatedAt <> '2026-01-02 03:04:05.678'") == 0
     assert seeded.triggers() == ["rollout_ai_analysis_job_bi", "rollout_ai_analysis_job_bu"]

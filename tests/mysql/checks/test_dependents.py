@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from steps.checks import Finding, dependents
-from steps.mysql import Session
+from steps.mysql import Session, quote
 from steps.plan import Plan
 from steps.target import Target
 
@@ -39,7 +39,7 @@ def test_a_dependent_of_a_column_that_cleanup_removes_is_a_warning(found: Run, s
 
     assert (finding.severity, finding.accept) == ("warn", None)
     assert finding.subject == subject.replace("{schema}", database.schema)
-    assert finding.what == "names completedat, which cleanup removes"
+    assert finding.what == "names completedAt, which cleanup removes"
     assert finding.remedy.endswith("before that; no earlier phase touches it")
 
 
@@ -49,7 +49,7 @@ def test_a_star_view_is_found_by_its_stored_columns(found: Run, session: Session
     [finding] = found(dependents)
 
     assert finding.subject == f"view {database.schema}.v2"
-    assert finding.what == "names answerid, completedat, errormessage, sessionid, status, which cleanup removes"
+    assert finding.what == "names status, sessionId, answerId, completedAt, errorMessage, which cleanup removes"
 
 
 @pytest.mark.parametrize("sql", [
@@ -65,6 +65,19 @@ def test_what_names_no_such_column_is_no_finding(found: Run, session: Session, s
     assert found(dependents) == []
 
 
+@pytest.mark.parametrize("qualified", [True, False])
+def test_a_routine_of_another_schema_counts_where_it_names_ours(found: Run, session: Session, database: Target, qualified: bool) -> None:
+    other = f"{database.schema}_other"
+    table = f"{quote(database.schema)}.AiAnalysisJob" if qualified else "AiAnalysisJob"
+    session.run(f"CREATE DATABASE {quote(other)}")
+    try:
+        session.run(f"CREATE PROCEDURE {quote(other)}.p() SELECT completedAt FROM {table}")
+
+        assert [f.subject for f in found(dependents)] == ([f"procedure {other}.p"] if qualified else [])
+    finally:
+        session.run(f"DROP DATABASE {quote(other)}")
+
+
 def test_a_column_that_a_step_itself_removes_refuses(found: Run, session: Session, plan: Plan) -> None:
     session.run(MAKE["trigger au"])
     text = {**plan.sql_text, "010_widen_job_type.up.sql": "ALTER TABLE AiAnalysisJob DROP COLUMN completedAt"}
@@ -72,8 +85,8 @@ def test_a_column_that_a_step_itself_removes_refuses(found: Run, session: Sessio
     [finding] = found(dependents, plan.model_copy(update={"sql_text": text}))
 
     assert (finding.severity, finding.subject, finding.accept) == ("refuse", "trigger au", None)
-    assert finding.what == "names completedat, which a step of pre_deploy removes"
-    assert finding.remedy == "replace it by one that does not"
+    assert finding.what == "names completedAt, which a step of pre_deploy removes"
+    assert finding.remedy == "rewrite it without them"
 
 
 def test_a_before_trigger_is_told_that_ours_comes_after(found: Run, session: Session) -> None:

@@ -16,7 +16,7 @@ from steps.target import Target
 
 
 def test_a_clean_table_has_one_warning_only_and_it_is_about_claims(session: Session, database: Target, plan: Plan) -> None:
-    assert [("claims", "warn")] == [(f.check, f.severity) for f in findings(Look(session, database, plan))]
+    assert [(f.check, f.severity) for f in findings(Look(session, database, plan))] == [("claims", "warn")]
 
 
 def test_all_checks_take_less_than_a_second(session: Session, database: Target, plan: Plan) -> None:
@@ -31,7 +31,7 @@ def test_all_findings_come_at_once_in_the_order_of_the_tuple(session: Session, d
     session.run("ALTER TABLE AiAnalysisJob DROP COLUMN answerId")
     session.run("CREATE VIEW v AS SELECT id, sessionId FROM AiAnalysisJob")
 
-    assert ["table-shape", "statuses", "claims", "dependents"] == [f.check for f in findings(Look(session, database, plan))]
+    assert [f.check for f in findings(Look(session, database, plan))] == ["table-shape", "statuses", "claims", "dependents"]
 
 
 def test_names_are_unique_and_are_the_stems_of_their_files() -> None:
@@ -87,4 +87,4 @@ def test_a_missing_table_of_the_application_is_no_could_not_look(session: Sessio
 def test_a_table_that_does_not_exist_is_told_once(session: Session, database: Target, plan: Plan) -> None:
     elsewhere = plan.model_copy(update={"plan": plan.plan.model_copy(update={"table": "NoSuchTable"})})
 
-    assert ["table-shape"] == [f.check for f in findings(Look(session, database, elsewhere))]
+    assert [f.check for f in findings(Look(session, database, elsewhere))] == ["table-shape"]

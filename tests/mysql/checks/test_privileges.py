@@ -42,7 +42,7 @@ def test_rights_of_an_active_role_count(found: Run, account: Callable[..., Sessi
     try:
         for grant in ENOUGH:
             session.run(f"GRANT {grant} TO {quote(role)}".replace("{schema}", quote(database.schema)))
-        by = account(quote(role))
+        by = account("INSERT ON {schema}.*", quote(role))
         without = found(privileges, by=by)
         by.run("SET ROLE ALL")
 
@@ -56,7 +56,7 @@ def test_no_right_to_rehearse_is_told_with_the_pattern_to_grant(found: Run, acco
     [finding] = found(privileges, by=account(ENOUGH[0], *ENOUGH[2:]))
 
     assert (finding.severity, finding.accept) == ("refuse", None)
-    assert r"on `\_rollout\_rehearsal\_%`.*, which the rehearsal on a clone needs" in finding.what
+    assert r"on `\_rollout\_rehearsal\_%`.*, for the rehearsal on a clone" in finding.what
     assert r"ON `\_rollout\_rehearsal\_%`.* TO" in finding.remedy
 
 

@@ -43,7 +43,8 @@ def test_a_view_is_no_table(found: Run, session: Session, plan: Plan) -> None:
 
 
 def test_another_engine_is_refused(found: Run, session: Session) -> None:
-    session.run("ALTER TABLE AiAnalysisJob DROP FOREIGN KEY AiAnalysisJob_userId_fkey, ENGINE = MyISAM")
+    session.run("ALTER TABLE AiAnalysisJob DROP FOREIGN KEY AiAnalysisJob_userId_fkey")
+    session.run("ALTER TABLE AiAnalysisJob ENGINE = MyISAM")
 
     [finding] = found(table_shape)
 

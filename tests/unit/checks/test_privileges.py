@@ -46,7 +46,9 @@ def test_an_exact_name_hides_patterns_as_the_server_has_it() -> None:
 
 
 def test_partial_revokes_take_away_and_make_patterns_plain() -> None:
-    lines = ["GRANT SELECT, ALTER ON *.* TO `a`@`%`", "REVOKE ALTER ON `shop`.* FROM `a`@`%`", "GRANT DROP ON `sh%`.* TO `a`@`%`"]
+    lines = [
+        "GRANT SELECT, ALTER ON *.* TO `a`@`%`", "REVOKE ALTER ON `shop`.* FROM `a`@`%`", "GRANT DROP ON `sh%`.* TO `a`@`%`",
+    ]
 
     assert parsed(lines, literal=True).lacks(("SELECT", "ALTER", "DROP"), "shop") == ["ALTER", "DROP"]
     assert parsed(lines, literal=True).lacks(("ALTER",), "other") == []

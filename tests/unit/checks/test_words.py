@@ -39,8 +39,10 @@ def test_unique_indexes_over_expressions_are_left_out() -> None:
 
 
 def test_columns_added_and_removed_are_told_apart_from_keys() -> None:
-    alter = ("ALTER TABLE t ADD a INT, ADD COLUMN `b` DECIMAL(3, 1) AFTER a, ADD COLUMN (c INT, d INT), ADD INDEX e (f), "
-             "DROP g, DROP COLUMN h, DROP INDEX i, DROP PRIMARY KEY, DROP FOREIGN KEY j, CHANGE k l INT, CHANGE COLUMN M m INT, "
+    alter = ("ALTER TABLE t ADD a INT, ADD COLUMN `b` DECIMAL(3, 1) AFTER a, ADD COLUMN (c INT, d INT), ADD INDEX e "
+             "(f), "
+             "DROP g, DROP COLUMN h, DROP INDEX i, DROP PRIMARY KEY, DROP FOREIGN KEY j, CHANGE k l INT, CHANGE "
+             "COLUMN M m INT, "
              "RENAME COLUMN n TO o, RENAME INDEX p TO q, MODIFY r INT, ALTER COLUMN s SET DEFAULT 1")
 
     assert added_columns(alter) == ["a", "b", "c", "d"]

@@ -1,0 +1,56 @@
+"""Commands of a plan: a shell of their own, a deadline, no database URL, masked output."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from steps import masking, waits
+from steps.deploy import run_command
+from steps.target import ENVIRONMENT
+
+
+def test_exit_code_and_both_outputs_come_back() -> None:
+    assert run_command("echo out; echo err >&2; exit 3", 10, {}) == (3, "out\nerr\n")
+
+
+def test_the_database_url_is_not_handed_on_and_the_plan_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENVIRONMENT, "mysql://u:hunter22@h/d")
+
+    assert run_command(f"echo [${ENVIRONMENT}] [$ROLLOUT_PLAN]", 10, {"ROLLOUT_PLAN": "p"}) == (0, "[] [p]\n")
+
+
+def test_secrets_in_the_output_are_masked() -> None:
+    masking.remember("hunter22")
+
+    assert run_command("echo password is hunter22", 10, {}) == (0, "password is ***\n")
+
+
+def test_a_command_over_its_deadline_is_ended_with_all_its_children(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    code, output = run_command(f"sleep 300 & echo $! > {pid_file}; echo begun; wait", 0.5, {})
+
+    assert (code, output) == (None, "begun\n")
+    until = waits.now_s() + 5
+    while _alive(int(pid_file.read_text())) and waits.now_s() < until:
+        waits.sleep_s(0.01)
+    assert not _alive(int(pid_file.read_text()))
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_long_output_keeps_its_end() -> None:
+    code, output = run_command("seq 1 5000; echo the end", 10, {})
+
+    assert code == 0
+    assert len(output) == 2000
+    assert output.endswith("5000\nthe end\n")
