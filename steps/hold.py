@@ -45,7 +45,7 @@ def holders(session: Session, tables: list[tuple[str, str]]) -> list[str]:
     try:
         rows = session.query(
             "SELECT t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_TIME, "
-            "MIN(x.trx_started), m.OBJECT_NAME FROM performance_schema.metadata_locks m "
+            "MIN(CONVERT_TZ(x.trx_started, 'SYSTEM', '+00:00')), m.OBJECT_NAME FROM performance_schema.metadata_locks m "
             "JOIN performance_schema.threads t ON t.THREAD_ID = m.OWNER_THREAD_ID "
             "LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = t.PROCESSLIST_ID "
             f"WHERE m.OBJECT_TYPE = 'TABLE' AND m.LOCK_STATUS = 'GRANTED' AND t.PROCESSLIST_ID <> CONNECTION_ID() AND ({names}) "

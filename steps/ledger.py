@@ -142,11 +142,12 @@ class Ledger:
 
     # Events
 
-    def record(self, event: Event) -> None:
-        """Append *event* to the audit trail."""
+    def record(self, event: Event, age_s: float = 0) -> None:
+        """Append *event*, which happened *age_s* ago, to the audit trail."""
         self.session.run(
             f"INSERT INTO {self.table('event')} (run_id, table_schema, table_name, plan_id, at, phase, direction, step, outcome, "
-            f"statement, duration_ms, row_count, detail) VALUES ({VALUE}, {VALUE}, {VALUE}, {VALUE}, UTC_TIMESTAMP(3), "
+            f"statement, duration_ms, row_count, detail) VALUES ({VALUE}, {VALUE}, {VALUE}, {VALUE}, "
+            f"UTC_TIMESTAMP(3) - INTERVAL {int(age_s * 1_000_000)} MICROSECOND, "
             f"{', '.join([VALUE] * 8)})", self.run_id, *self.key, event.phase, event.direction, event.step, event.outcome,
             shown(event.statement) if event.statement else None, event.duration_ms, event.rows,
             json.dumps(masked(event.detail or {}), default=str))

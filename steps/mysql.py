@@ -99,23 +99,22 @@ class Session:
     `multi` opens it for packets of several statements (the guarded fire of :mod:`steps.hold`).
     """
 
-    def __init__(self, target: Target, *, database: str | None = "", waits: Waits = Waits(), multi: bool = False,
+    def __init__(self, target: Target, *, waits: Waits = Waits(), multi: bool = False,
                  read_timeout_s: int | None = None) -> None:
-        url = target.url if database == "" else target.url.set(database=database)
         arguments: dict[str, Any] = {
             "connect_timeout": 5, "program_name": "mysql-rollout", "charset": "utf8mb4",
             "client_flag": (CLIENT.MULTI_STATEMENTS if multi else 0) | CLIENT.FOUND_ROWS, "read_timeout": read_timeout_s,
         }
-        engine = sqlalchemy.create_engine(url, poolclass=NullPool, hide_parameters=True, connect_args=arguments)
+        engine = sqlalchemy.create_engine(target.url, poolclass=NullPool, hide_parameters=True, connect_args=arguments)
         try:
             fairy = engine.raw_connection()
         except sqlalchemy.exc.DBAPIError as error:
             raise self._no_entry(target, error.orig or error) from None
-        except (RuntimeError, OSError) as error:
+        except (pymysql.err.Error, RuntimeError, OSError) as error:  # raw_connection() lets the driver's own errors through
             raise self._no_entry(target, error) from None
         self._connection: Any = fairy.driver_connection
         fairy.detach()
-        self.target, self.schema = target, url.database
+        self.target, self.schema = target, target.url.database
         self._set_up(waits)
 
     @staticmethod

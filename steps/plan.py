@@ -194,7 +194,8 @@ class Plan(Part):
 
     @model_validator(mode="after")
     def _pairs_are_apart(self) -> Plan:
-        columns = [name.lower() for pair in (*self.sync, *self.renames) for name in (pair.old, pair.new)]
+        sides = [(pair.old, pair.new) for pair in self.sync] + [(rename.old, rename.new) for rename in self.renames]
+        columns = [name.lower() for side in sides for name in side]
         if len(set(columns)) != len(columns):
             raise ValueError("a column is in two pairs ([[sync]] and renames)")
         return self

@@ -56,7 +56,7 @@ class Rollout:
     told: Callable[[Progress], None] = lambda _: None
     listeners: list[Callable[[Event], None]] = field(default_factory=list)
     _rehearsed: rehearsal.Rehearsed | None = None
-    _later: list[Event] | None = None
+    _later: list[tuple[float, Event]] | None = None
 
     @property
     def schema(self) -> str:
@@ -124,12 +124,12 @@ class Rollout:
     def say(self, what: str, **fields: Any) -> None:
         log.info(what, plan=self.plan.id, table=self.table, **fields)
 
-    def record(self, event: Event) -> None:
+    def record(self, event: Event, age_s: float = 0) -> None:
         """Ledger first, then whoever listens (Prefect's artifacts, the terminal)."""
         if self._later is not None:
-            self._later.append(event)
+            self._later.append((waits.now_s(), event))
             return
-        self.ledger.record(event)
+        self.ledger.record(event, age_s)
         extra = {"ms": round(event.duration_ms, 1)} if event.duration_ms is not None else {}
         extra |= {"rows": event.rows} if event.rows is not None else {}
         log.info(event.outcome, phase=event.phase, step=event.step, direction=event.direction, **extra)
@@ -144,8 +144,8 @@ class Rollout:
             yield
         finally:
             kept, self._later = self._later, None
-            for event in kept:
-                self.record(event)
+            for happened_s, event in kept:
+                self.record(event, waits.now_s() - happened_s)
 
     @contextmanager
     def timed(self, phase: Phase, step: str, *, direction: str = "forward", statement: str | None = None,

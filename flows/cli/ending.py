@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 
-from steps.errors import EXIT_CODES, RolloutError
+from steps.errors import EXIT_CODES, RolloutError, WrongUsage
 from steps.masking import mask, masked
 
 FAULT = 1
+OPTIONS = {"plan": "PLAN", "settings": "--set", "first": "--from"}  # where the option has another name than the field
 
 
 class Ending:
@@ -30,10 +32,25 @@ class Ending:
         """A line for a person; on stderr when stdout belongs to JSON."""
         self.console.print(mask(text), markup=False)
 
+    def failed(self, error: RolloutError) -> int:
+        """Say *error* and return its exit code."""
+        code = error.exit_code
+        self.document |= {"outcome": EXIT_CODES[code], "error": str(error), "kind": type(error).__name__, "subject": error.subject,
+                          "reason": error.reason, "remedy": error.remedy}
+        self.say(f"{EXIT_CODES[code]} [{type(error).__name__}]\n{error}")
+        return code
+
     def write(self, exit_code: int) -> None:
         if self.as_json:
             sys.stdout.write(json.dumps(masked({**self.document, "exit_code": exit_code}), default=str, indent=2) + "\n")
             sys.stdout.flush()
+
+
+def _wrong_words(error: ValidationError) -> WrongUsage:
+    """What the request's model found, told by the option it came from."""
+    first = error.errors()[0]
+    field = str(first["loc"][0]) if first["loc"] else "request"
+    return WrongUsage(OPTIONS.get(field, f"--{field.replace('_', '-')}"), str(first["msg"]).lower(), "correct the value")
 
 
 @contextmanager
@@ -45,10 +62,9 @@ def ending(*, as_json: bool) -> Iterator[Ending]:
         yield end
         code = int(end.document.pop("exit_code", 0))
     except RolloutError as error:
-        code = error.exit_code
-        end.document |= {"outcome": EXIT_CODES[code], "error": str(error), "kind": type(error).__name__, "subject": error.subject,
-                         "reason": error.reason, "remedy": error.remedy}
-        end.say(f"{EXIT_CODES[code]} [{type(error).__name__}]\n{error}")
+        code = end.failed(error)
+    except ValidationError as error:
+        code = end.failed(_wrong_words(error))
     except KeyboardInterrupt:
         code = 4
         end.document |= {"outcome": EXIT_CODES[code], "error": "interrupted"}

@@ -69,7 +69,7 @@ def _nulls(look: Look, pair: ValueMap) -> list[Finding]:
     if not count:
         return []
     return [Finding(
-        NAME, "warn", f"column {look.table}.{pair.old}",
+        NAME, "refuse", f"column {look.table}.{pair.old}",
         f"is NULL in {count} {'row' if count == 1 else 'rows'}: to_new has nothing for it, so {pair.new} keeps what "
         "it holds there and the pair agrees only if that is NULL too",
-        "give these rows a value of to_new before verify")]
+        "give these rows a value of to_new first; where the new side is NULL as well", accept="null-statuses")]

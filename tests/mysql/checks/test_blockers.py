@@ -92,7 +92,7 @@ def test_without_process_idle_time_stands_for_age(found: Run, other: Session, ac
     [finding] = found(blockers, by=account("SELECT ON {schema}.*", "SELECT ON performance_schema.*"))
 
     assert finding.severity == "refuse"
-    assert "sleep for 0 s)" in finding.what
+    assert "sleep for " in finding.what
 
 
 def test_hidden_metadata_locks_are_could_not_look(found: Run, account: Callable[..., Session]) -> None:

@@ -73,13 +73,13 @@ def test_an_enum_is_read_as_text(found: Run, session: Session) -> None:
     assert "'odd' (1 row)" in finding.what
 
 
-def test_nulls_are_a_warning(found: Run, session: Session) -> None:
+def test_nulls_that_no_map_knows_are_refused(found: Run, session: Session) -> None:
     session.run("ALTER TABLE AiAnalysisJob MODIFY status VARCHAR(32) NULL DEFAULT 'pending'")
     assert found(statuses) == []
     session.run("UPDATE AiAnalysisJob SET status = NULL WHERE id IN ('j0', 'j1')")
 
     [finding] = found(statuses)
 
-    assert (finding.severity, finding.accept, finding.subject) == ("warn", None, "column AiAnalysisJob.status")
+    assert (finding.severity, finding.accept, finding.subject) == ("refuse", "null-statuses", "column AiAnalysisJob.status")
     assert "is NULL in 2 rows" in finding.what
-    assert finding.remedy == "give these rows a value of to_new before verify"
+    assert finding.remedy == "give these rows a value of to_new first; where the new side is NULL as well"
