@@ -115,6 +115,16 @@ def look_first(rollout: Rollout) -> list[checks.Finding]:
     return found + ddl.blocking_copies(rollout, rollout.rehearsed().ladder, position)
 
 
+def refuse_unfit(rollout: Rollout) -> None:
+    """
+    Raises:
+        Refused: there is no such table, or none that can be cloned; names the nearest.
+    """
+    for finding in checks.table_shape.run(checks.Look(rollout.session, rollout.target, rollout.plan)):
+        if finding.severity == "refuse" and not finding.accept:
+            raise Refused(finding.subject, finding.what, finding.remedy)
+
+
 def refuse_findings(rollout: Rollout) -> list[checks.Finding]:
     """
     The warnings; findings that were accepted become warnings too.

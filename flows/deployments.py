@@ -34,8 +34,8 @@ class Call:
     """What the command line hands to a flow that must not become a stored parameter, and what comes back."""
 
     def __init__(self, database: Target | None = None, confirm: Callable[[str], bool] | None = None,
-                 told: Callable[[Progress], None] = lambda _: None) -> None:
-        self.database, self.confirm, self.told = database, confirm, told
+                 told: Callable[[Progress], None] = lambda _: None, request: Request | None = None) -> None:
+        self.database, self.confirm, self.told, self.request = database, confirm, told, request
         self.result: actions.Result | None = None
         self.error: RolloutError | None = None
 
@@ -50,7 +50,10 @@ def database_of(name: str) -> Target:
     if name.startswith("secret:"):
         from prefect.blocks.system import Secret  # noqa: PLC0415  # only where one is asked for
 
-        block: Any = Secret.load(name.removeprefix("secret:"))
+        try:
+            block: Any = Secret.load(name.removeprefix("secret:"))
+        except ValueError:
+            raise WrongUsage(f"database {name}", "there is no Prefect Secret block of that name", "make the block, or use env") from None
         return target_of(str(block.get()))
     raise WrongUsage(f"database {name}", "is known on the command line only", "use env or secret:NAME")
 
@@ -61,7 +64,7 @@ def _told(request: Request, action: Callable[[Rollout], actions.Result]) -> Stat
     cockpit.log_to()
     try:
         database = call.database or database_of(request.database)
-        with actions.desk(request, database, call.confirm, call.told) as rollout:
+        with actions.desk(call.request or request, database, call.confirm, call.told) as rollout:
             call.result = action(rollout)
     except RolloutError as error:
         call.error = error

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from flows.conductor import Conductor
 from steps import backfill, deploy, drop_added, pre_deploy, shadow_write, verify
-from steps.errors import Refused
+from steps.errors import ConnectionLost, LockTimeout, Refused, RollbackFailed, RolloutError, Stopped
 from steps.phase import FORWARD, Phase
 from steps.rollout import Rollout
 from steps.step import Step
@@ -26,6 +26,7 @@ def backward(rollout: Rollout, conduct: Conductor, phases: list[Phase], *, drop_
     Raises:
         Refused, WaitingForPerson: before anything was undone.
         Stopped: at a safe edge; the same command continues.
+        RollbackFailed: half-way; says what stands.
     """
     prepare(rollout, phases, drop_added=drop_added)
     ways: dict[Phase, Callable[[], list[Step]]] = {
@@ -36,7 +37,12 @@ def backward(rollout: Rollout, conduct: Conductor, phases: list[Phase], *, drop_
         Phase.PRE_DEPLOY: lambda: pre_deploy.back(rollout, drop_added=drop_added),  # triggers off; the columns stay or go
     }
     for phase in phases:
-        conduct.phase(f"rollback of {phase.value}", ways[phase](), rollout)
+        try:
+            conduct.phase(f"rollback of {phase.value}", ways[phase](), rollout)
+        except (Stopped, Refused, LockTimeout, ConnectionLost):
+            raise
+        except Exception as error:
+            raise RollbackFailed(f"rollback of {phase.value}", str(error), what_stands(rollout)) from error
 
 
 def prepare(rollout: Rollout, phases: list[Phase], *, drop_added: bool) -> None:
@@ -60,6 +66,15 @@ def standing(rollout: Rollout) -> list[Phase]:
     """The phases that stand by ledger and catalogue, latest first."""
     states = rollout.ledger.phases()
     return [phase for phase in reversed(FORWARD) if states.get(phase, {}).get("state") in STANDS]
+
+
+def what_stands(rollout: Rollout) -> str:
+    """For a person who has to take over: the phases that stand, latest first, as far as the ledger can be read."""
+    try:
+        phases = ", ".join(phase.value for phase in standing(rollout)) or "nothing"
+    except RolloutError as error:
+        phases = f"unknown ({error.reason})"
+    return f"what stands: {phases}; see `rollout status {rollout.plan.id}`, then run the same command again"
 
 
 def standing_after(rollout: Rollout, phase: Phase | None) -> list[Phase]:

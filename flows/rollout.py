@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 from flows import rollback
 from flows.conductor import Conductor, PhaseModule
 from steps import backfill, deploy, pre_deploy, shadow_write, verify
-from steps.errors import DeployFailed, Refused, RollbackFailed, RolledBack, RolloutError, Stopped, VerifyFailed
+from steps.errors import DeployFailed, Refused, RollbackFailed, RolledBack, RolloutError, Stopped, VerifyFailed, WaitingForPerson
 from steps.phase import FORWARD, Phase
 from steps.rollout import Rollout
 
@@ -77,23 +78,29 @@ def _way_back_on_failure(rollout: Rollout, conduct: Conductor) -> Iterator[None]
     except DeployFailed as failure:
         _go_back(rollout, failure, "the deploy was taken back", partial(deploy.failed_and_taken_back, rollout, failure))
     except VerifyFailed as failure:
-        to = rollout.plan.verify.on_fail
+        to = rollout.plan.on_fail
         if to == "stop":
             raise Stopped(failure.subject, failure.reason, "on_fail = stop: everything stands as it is; correct it, then run the "
                           "same command again") from None
         undo = rollback.standing_after(rollout, None if to == "v0" else Phase.PRE_DEPLOY)
         _go_back(rollout, failure, f"the application is back on V0 (on_fail = {to})",
-                 lambda: rollback.backward(rollout, conduct, undo, drop_added=False))
+                 lambda: rollback.backward(rollout, conduct, undo, drop_added=False),
+                 f"rollout rollback {rollout.plan.id} --to {to} --deployed-by NAME")
 
 
-def _go_back(rollout: Rollout, failure: RolloutError, done: str, way_back: rollback.WayBack) -> None:
+def _go_back(rollout: Rollout, failure: RolloutError, done: str, way_back: rollback.WayBack, by_hand: str | None = None) -> None:
     rollout.say("failed, going back", failure=str(failure))
+    rollout.person = replace(rollout.person, deployed_by=None)  # who confirmed that V1 is out did not say that it is gone again
     try:
         way_back()
+    except WaitingForPerson as waiting:
+        raise WaitingForPerson(failure.subject, f"{failure.reason}; the way back waits: {waiting.reason}",
+                               f"then call: {by_hand}" if by_hand else waiting.remedy) from None
     except Stopped as stopped:
         raise Stopped(failure.subject, f"{failure.reason}; the way back waits: {stopped.reason}", stopped.remedy) from None
     except Exception as second:
-        raise RollbackFailed(failure.subject, f"{failure.reason}; then the way back failed: {second}",
-                             f"see `rollout status {rollout.plan.id}` for what stands") from second
+        reason = f"{second.subject}: {second.reason}" if isinstance(second, RolloutError) else str(second)
+        raise RollbackFailed(failure.subject, f"{failure.reason}; then the way back failed: {reason}",
+                             rollback.what_stands(rollout)) from second
     raise RolledBack(failure.subject, failure.reason, f"{done}; the old application keeps working. "
                      "Correct the cause and run again") from None

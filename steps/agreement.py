@@ -91,7 +91,7 @@ class ColumnFacts:
 def pairs_of(plan: Plan, facts: Callable[[str], ColumnFacts]) -> tuple[Pair, ...]:
     """All pairs of *plan*, value maps first, in the plan's order."""
     sides: list[tuple[str, str, ValueMap | None]] = [(pair.old, pair.new, pair) for pair in plan.sync]
-    sides += [(rename.old, rename.new, None) for rename in plan.renames]
+    sides += [(rename.old, rename.new, None) for rename in plan.dual_renames]
     found = []
     for old, new, value_map in sides:
         old_facts, new_facts = facts(old), facts(new)

@@ -6,6 +6,7 @@ It never starts a transaction by statement, because START TRANSACTION inside a h
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +18,10 @@ from steps.mysql import VALUE, Session, quote
 
 SAMPLES: dict[str, Any] = {
     "date": "2001-02-03", "datetime": "2001-02-03 04:05:06", "timestamp": "2001-02-03 04:05:06", "time": "04:05:06",
-    "year": 2001, "json": "{}", "bit": 1, "float": 1, "double": 1, "decimal": 1,
+    "year": 2001, "json": "{}", "bit": 1, "float": 1, "double": 1, "decimal": 1, "enum": 1, "set": "",
 }
+ACCENTED, PLAIN = "é'canary", "'canary"
+NO_FRACTION = re.compile(r"\.0+$")
 WHOLE_NUMBERS = {"tinyint", "smallint", "mediumint", "int", "bigint"}
 TEXTUAL = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}
 COMPARABLE = TEXTUAL | WHOLE_NUMBERS | {"date", "datetime", "timestamp"}
@@ -37,7 +40,8 @@ def sing(session: Session, table: str, schema: str, pairs: tuple[Pair, ...]) -> 
     required = _required(session, schema, table)
     with _rolled_back(session):
         try:
-            written = _as_old(session, table, pairs, required) + _as_new(session, table, pairs, required)
+            texts = _texts(session, schema, table)
+            written = sum(_write_as(side, session, table, pairs, required, texts) for side in ("old", "new"))
         except StatementFailed as error:
             raise Refused(f"canary on {table}", f"could not look: {error.reason}",
                           "make the table accept a plain row, or acknowledge with --accept canary") from None
@@ -86,10 +90,17 @@ def _insert(session: Session, table: str, required: list[tuple[str, str, int]], 
     return " AND ".join(f"{quote(c)} = {VALUE}" for c in columns), tuple(found)
 
 
-def _steps_of(pair: Pair, side: str) -> list[tuple[Any, set[Any]]]:
+def _texts(session: Session, schema: str, table: str) -> dict[str, str]:
+    """For each text column a text that it can hold: an accent where its character set has one, never longer than the column."""
+    return {str(name): (ACCENTED if str(charset).startswith("utf8") else PLAIN)[:int(length)] for name, length, charset in session.query(
+        "SELECT COLUMN_NAME, CHARACTER_MAXIMUM_LENGTH, CHARACTER_SET_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "
+        f"{VALUE} AND TABLE_NAME = {VALUE} AND CHARACTER_SET_NAME IS NOT NULL", schema, table)}
+
+
+def _steps_of(pair: Pair, side: str, texts: dict[str, str]) -> list[tuple[Any, set[Any]]]:
     """What this generation writes, and which values the other side may then hold."""
     if pair.value_map is None:
-        sample = str(_sample(pair.data_type, 12) if pair.data_type not in TEXTUAL else "canary é '")
+        sample = texts[pair.new] if pair.data_type in TEXTUAL else str(_sample(pair.data_type, 12))
         return [(sample, {sample})]
     if side == "old":
         return [(old, {new}) for old, new in pair.value_map.to_new.items()]
@@ -100,17 +111,10 @@ def _steps_of(pair: Pair, side: str) -> list[tuple[Any, set[Any]]]:
     return [(new, {old for old, other in agreeing if other == new}) for new in news]
 
 
-def _as_old(session: Session, table: str, pairs: tuple[Pair, ...], required: list[tuple[str, str, int]]) -> int:
-    return _write_as("old", session, table, pairs, required)
-
-
-def _as_new(session: Session, table: str, pairs: tuple[Pair, ...], required: list[tuple[str, str, int]]) -> int:
-    return _write_as("new", session, table, pairs, required)
-
-
-def _write_as(side: str, session: Session, table: str, pairs: tuple[Pair, ...], required: list[tuple[str, str, int]]) -> int:
+def _write_as(side: str, session: Session, table: str, pairs: tuple[Pair, ...], required: list[tuple[str, str, int]],
+              texts: dict[str, str]) -> int:
     """Every value by INSERT, then every value by UPDATE of one row; after each, the other side must have followed."""
-    script = {pair: _steps_of(pair, side) for pair in pairs if pair.value_map or pair.data_type in COMPARABLE}
+    script = {pair: _steps_of(pair, side, texts) for pair in pairs if pair.value_map or pair.data_type in COMPARABLE}
     longest = max((len(steps) for steps in script.values()), default=0)
     where, key = _insert(session, table, required, {})
     written = 1
@@ -132,7 +136,7 @@ def _look(side: str, verb: str, session: Session, table: str, values: dict[Pair,
     for pair, (wrote, allowed) in values.items():
         mine, theirs = (f"CAST(CONVERT({quote(getattr(pair, s))} USING utf8mb4) AS BINARY)" for s in (side, other))
         row = session.query(f"SELECT {mine}, {theirs} FROM {quote(table)} WHERE {where}", *key)
-        got = tuple(None if v is None else v.decode().removesuffix(".000") for v in row[0]) if row else (None, None)
+        got = tuple(None if v is None else NO_FRACTION.sub("", v.decode()) for v in row[0]) if row else (None, None)
         if got[0] != wrote or got[1] not in allowed:
             raise CanaryFailed(f"triggers on {table}", f"{verb} as the {side} generation set {getattr(pair, side)} to {wrote!r} and "
                                f"left {getattr(pair, other)} at {got[1]!r}, expected {sorted(map(str, allowed))}",

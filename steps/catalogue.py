@@ -7,6 +7,7 @@ used to make the object again.
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -162,12 +163,12 @@ def _column_definition(row: Row, table_collation_name: str) -> str:
     if collation and collation != table_collation_name:
         parts.append(f"CHARACTER SET {str(collation).partition('_')[0]} COLLATE {collation}")
     if expression:
-        parts.append(f"GENERATED ALWAYS AS ({expression}) {'STORED' if 'STORED' in extra else 'VIRTUAL'}")
+        parts.append(f"GENERATED ALWAYS AS ({_expression(expression)}) {'STORED' if 'STORED' in extra else 'VIRTUAL'}")
     parts.append("NULL" if nullable == "YES" else "NOT NULL")
     if srs_id is not None:
         parts.append(f"SRID {srs_id}")
     if default is not None and not expression:
-        parts.append("DEFAULT " + _default(str(default), extra))
+        parts.append("DEFAULT " + _default(str(default), str(kind), extra))
     if "auto_increment" in extra:
         parts.append("AUTO_INCREMENT")
     if "on update" in extra.lower():
@@ -179,10 +180,15 @@ def _column_definition(row: Row, table_collation_name: str) -> str:
     return " ".join(parts)
 
 
-def _default(default: str, extra: str) -> str:
+def _expression(shown: object) -> str:
+    """An expression as it can be written again: the catalogue shows its quotes and backslashes escaped."""
+    return re.sub(r"\\(.)", r"\1", str(shown), flags=re.DOTALL)
+
+
+def _default(default: str, kind: str, extra: str) -> str:
     if "DEFAULT_GENERATED" in extra:
-        return default if default.upper().startswith("CURRENT_TIMESTAMP") else f"({default})"
-    if default.startswith(("b'", "0x")):
+        return default if default.upper().startswith("CURRENT_TIMESTAMP") else f"({_expression(default)})"
+    if (kind.startswith("bit") and default.startswith("b'")) or (kind.startswith(("binary", "varbinary")) and default.startswith("0x")):
         return default
     return "'" + default.replace("\\", "\\\\").replace("'", "''") + "'"
 
@@ -195,7 +201,8 @@ def _indexes(session: Session, schema: str, table: str) -> dict[str, str]:
             "SELECT INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, COLLATION, INDEX_TYPE, IS_VISIBLE, EXPRESSION "
             f"FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = {VALUE} AND TABLE_NAME = {VALUE} "
             "ORDER BY INDEX_NAME, SEQ_IN_INDEX", schema, table):
-        part = f"({expression})" if expression else quote(str(column)) + (f"({sub_part})" if sub_part else "")
+        prefix = f"({sub_part})" if sub_part and kind != "SPATIAL" else ""
+        part = f"({_expression(expression)})" if expression else quote(str(column)) + prefix
         parts.setdefault(str(name), []).append(part + (" DESC" if direction == "D" else ""))
         heads[str(name)] = "PRIMARY KEY" if name == "PRIMARY" else "INDEX" if non_unique else "UNIQUE INDEX"
         if kind in ("FULLTEXT", "SPATIAL"):
@@ -224,7 +231,7 @@ def _foreign_keys(session: Session, schema: str, table: str) -> dict[str, str]:
 
 
 def _checks(session: Session, schema: str, table: str) -> dict[str, str]:
-    return {str(name): f"CHECK ({clause}){'' if enforced == 'YES' else ' NOT ENFORCED'}" for name, clause, enforced in
+    return {str(name): f"CHECK ({_expression(clause)}){'' if enforced == 'YES' else ' NOT ENFORCED'}" for name, clause, enforced in
             session.query(
                 "SELECT c.CONSTRAINT_NAME, c.CHECK_CLAUSE, t.ENFORCED FROM information_schema.CHECK_CONSTRAINTS c "
                 "JOIN information_schema.TABLE_CONSTRAINTS t ON t.CONSTRAINT_SCHEMA = c.CONSTRAINT_SCHEMA AND "

@@ -73,7 +73,7 @@ def blocking_copies(rollout: Rollout, ladder: Ladder, position: int) -> list[Fin
                     f"for about {move.estimate_ms / 1000:.1f} s at {rows} rows, the plan allows {limit_s:g} s",
                     "do it in a quiet time with a larger plan.max_blocked_s, or change the column beforehand with "
                     "pt-online-schema-change, before any sync trigger exists")
-            for move in moves(ladder, position, ladder.top, rows)
+            for move in moves(ladder, position, max(position, ladder.expanded), rows)
             if move.way.algorithm == "COPY" and move.estimate_ms > limit_s * 1000]
 
 

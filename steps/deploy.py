@@ -45,10 +45,10 @@ def back(rollout: Rollout) -> list[Step]:
 def _ready(rollout: Rollout) -> Outcome:
     ladder = rollout.ladder()
     here = rollout.position()
-    if here != ladder.top:
-        raise Stopped(f"table {rollout.table}", f"stands on stair {here} of {ladder.top}; the new generation needs all of them",
+    if here != ladder.expanded:
+        raise Stopped(f"table {rollout.table}", f"stands on stair {here} of {ladder.expanded}; the new generation needs all of them",
                       "run phase pre_deploy first")
-    if rollout.plan.filled_columns and rollout.sync_state() is not SyncState.ON:
+    if rollout.plan.filled_columns and not rollout.plan.plan.syncs_late and rollout.sync_state() is not SyncState.ON:
         raise Stopped(f"table {rollout.table}", f"sync triggers: {rollout.sync_state().value}", "run phase pre_deploy first")
     return Outcome.DONE
 

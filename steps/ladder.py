@@ -12,6 +12,7 @@ from typing import Any
 
 from steps.catalogue import KINDS, Shape, differences, unjudged
 from steps.errors import Drifted
+from steps.phase import Phase
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Stair:
     up: Way
     down: Way
     shape: Shape
+    phase: str
     after_first_pass: bool
 
 
@@ -60,9 +62,18 @@ class Ladder:
         return len(self.stairs)
 
     @property
+    def expanded(self) -> int:
+        """The position at the end of pre_deploy; what lies above is cleanup's."""
+        return sum(stair.phase == Phase.PRE_DEPLOY.value for stair in self.stairs)
+
+    def stair_named(self, name: str) -> int | None:
+        """The position on stair *name*, or None where this ladder has none."""
+        return next((at for at, stair in enumerate(self.stairs, 1) if stair.name == name), None)
+
+    @property
     def before_first_pass(self) -> int:
         """The position that must be reached before the first pass (F15)."""
-        return sum(not stair.after_first_pass for stair in self.stairs)
+        return sum(not stair.after_first_pass and stair.phase == Phase.PRE_DEPLOY.value for stair in self.stairs)
 
     def touched(self) -> dict[str, set[str]]:
         """Names by kind that any stair changes; only these are judged."""
@@ -103,7 +114,8 @@ class Ladder:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Ladder:
         return cls(Shape.from_json(data["baseline"]), tuple(
-            Stair(item["name"], _way(item["up"]), _way(item["down"]), Shape.from_json(item["shape"]), item["after_first_pass"])
+            Stair(item["name"], _way(item["up"]), _way(item["down"]), Shape.from_json(item["shape"]),
+                  item["phase"], item["after_first_pass"])
             for item in data["stairs"]))
 
 

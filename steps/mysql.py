@@ -29,7 +29,8 @@ SQL_MODE = ("ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE
 LOST = {0, 2006, 2013, 2014, 2055, 1053, 1077, 3168}
 TRY_AGAIN = {1205, 1213, 1317, 3024, 3572}
 READ_ONLY = {1290, 1792, 1836}
-QUOTES_ROWS = {1062, 1264, 1265, 1292, 1366, 1367, 1411, 1525}
+QUOTES_ROWS = {1062, 1292, 1366, 1367, 1411, 1525}
+AFTER_CONTENT = re.compile(r"'.*'( (?:for (?:key|column|function)|value found) .*)", re.DOTALL)
 LONGEST_NAME = 64
 LAST_BMP = 0xFFFF
 Row = tuple[Any, ...]
@@ -71,12 +72,18 @@ def shown(sql: str) -> str:
     return mask(sql.replace(VALUE, "?"))
 
 
+def _without_contents(text: str) -> str:
+    """*text* without what it quotes of a row, which may itself hold quotes; the names behind it are kept (case C86)."""
+    cut, found = AFTER_CONTENT.subn(r"'…'\1", text, count=1)
+    return cut if found else re.sub(r"'.*'?", "'…'", text, flags=re.DOTALL)
+
+
 def _failure(error: BaseException, what: str) -> StatementFailed:
     args: tuple[Any, ...] = error.args
     errno = args[0] if args and isinstance(args[0], int) else 0
     text = str(args[1]) if len(args) > 1 else str(error)
     if errno in QUOTES_ROWS:
-        text = re.sub(r"'[^']*'", "'…'", text, count=1)
+        text = _without_contents(text)
     kind = ConnectionLost if errno in LOST or isinstance(error, pymysql.err.InterfaceError) else StatementFailed
     if errno in TRY_AGAIN:
         kind = LockTimeout

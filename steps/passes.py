@@ -1,5 +1,5 @@
 """
-Passes over rows: the old side decides, and every row whose pair disagrees gets its new side (design section 2).
+Passes over rows: every row whose pair disagrees is brought to agree, by the side that :mod:`steps.fixes` lets decide.
 
 Chunk by chunk along the primary key, values computed by the server from the row's current value (case C51), cursor and
 counters committed with the chunk. Rows are picked FOR UPDATE SKIP LOCKED under READ COMMITTED and then updated by key, so a
@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from steps import catalogue, waits
+from steps import catalogue, fixes, waits
 from steps.agreement import Pair
 from steps.errors import Stopped
+from steps.fixes import Fix
 from steps.keyset import Key, Keyset, decode, encode, shown_key
 from steps.ledger import Ledger
 from steps.mysql import Session, quote
@@ -56,17 +57,23 @@ class Walk:
     pairs: tuple[Pair, ...]
     settings: Backfill
     check: Callable[[], None] = lambda: None
+    decided_by: tuple[Fix, ...] | None = None
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """What this walk may set; the old side decides everywhere unless said otherwise."""
+        return fixes.old_decides(self.pairs) if self.decided_by is None else self.decided_by
 
     def disagree(self) -> str:
         return "(" + " OR ".join(f"NOT {pair.agrees()}" for pair in self.pairs) + ")"
 
     def fixable(self) -> str:
-        return "(" + " OR ".join(f"(NOT {pair.agrees()} AND {pair.new_is_known()})" for pair in self.pairs) + ")"
+        return fixes.any_of(self.fixes)
 
 
 def fill(walk: Walk, ledger: Ledger, name: str, told: Callable[[Progress], None] = lambda _: None) -> Disagreement:
     """
-    Run pass *name* from where the ledger left it until no row is left that the old side can fix; return what remains.
+    Run pass *name* from where the ledger left it until no row is left that its side can fix; return what remains.
 
     Safe to repeat and to kill anywhere: a finished pass looks once and changes nothing.
 
@@ -88,9 +95,9 @@ def fill(walk: Walk, ledger: Ledger, name: str, told: Callable[[Progress], None]
                   f"{walk.settings.max_passes} sweeps", "run the same command again, or raise backfill.max_passes")
 
 
-def disagreements(walk: Walk) -> Disagreement:
+def disagreements(walk: Walk, among: str = "TRUE") -> Disagreement:
     """
-    Every row whose pairs disagree, exactly, chunk by chunk, each chunk a fresh read (case C64). Takes no lock.
+    Every row for which *among* holds and whose pairs disagree, exactly, chunk by chunk, each chunk a fresh read (case C64). Takes no lock.
 
     What disagrees is read once more after a moment before it counts, because a row may have been caught half-way.
     """
@@ -98,8 +105,8 @@ def disagreements(walk: Walk) -> Disagreement:
     cursor: Key | None = None
     while chunk := walk.keyset.next_keys(walk.session, cursor, walk.settings.largest_chunk_rows):
         condition, values = _range(walk, cursor, chunk[-1])
-        keys += walk.session.query(f"SELECT {walk.keyset.select} FROM {walk.keyset.name} WHERE {condition} AND {walk.disagree()}",
-                                   *values)
+        keys += walk.session.query(f"SELECT {walk.keyset.select} FROM {walk.keyset.name} WHERE {condition} AND {among} "
+                                   f"AND {walk.disagree()}", *values)
         examined, cursor = examined + len(chunk), chunk[-1]
     if keys:
         waits.sleep_s(SECOND_LOOK_S)
@@ -108,7 +115,7 @@ def disagreements(walk: Walk) -> Disagreement:
         condition, values = walk.keyset.among(keys[start:start + walk.settings.largest_chunk_rows])
         flags = ", ".join(f"NOT {pair.agrees()}" for pair in walk.pairs)
         for row in walk.session.query(f"SELECT {flags}, {walk.keyset.select} FROM {walk.keyset.name} WHERE {condition} "
-                                      f"AND {walk.disagree()}", *values):
+                                      f"AND {among} AND {walk.disagree()}", *values):
             count += 1
             for pair, wrong in zip(walk.pairs, row, strict=False):
                 by_pair[pair.name] += int(wrong)
@@ -135,7 +142,7 @@ def _any_fixable(walk: Walk) -> bool:
 
 def _filled_column_is_indexed(walk: Walk) -> bool:
     shape = catalogue.shape(walk.session, walk.keyset.schema, walk.keyset.table)
-    return any(quote(pair.new) in definition for pair in walk.pairs for definition in shape.indexes.values())
+    return any(quote(fix.column) in definition for fix in walk.fixes for definition in shape.indexes.values())
 
 
 def _sweep(walk: Walk, ledger: Ledger, name: str, keep: list[str], *, one_by_one: bool, told: Callable[[Progress], None]) -> int:
@@ -197,16 +204,9 @@ def _fix(walk: Walk, keep: list[str], condition: str, values: Key) -> int:
     if not picked:
         return 0
     among, keys = walk.keyset.among(picked)
-    session.run(f"UPDATE {walk.keyset.name} SET {assignments(walk.pairs, keep)} WHERE {among}", *keys)
+    session.run(f"UPDATE {walk.keyset.name} SET {fixes.assignments(walk.fixes, keep)} WHERE {among}", *keys)
     bad = session.warnings()
     if bad:
         raise Stopped(f"pass over {walk.keyset.table}", f"the server warned {', '.join(sorted(set(bad)))} on a chunk",
                       "nothing of this chunk was kept; correct the columns' types, then run the same command again")
     return len(picked)
-
-
-def assignments(pairs: tuple[Pair, ...], keep: list[str]) -> str:
-    """The SET clause: only pairs that disagree change, and ON UPDATE columns keep their value (case C63)."""
-    sets = [f"{quote(pair.new)} = CASE WHEN NOT {pair.agrees()} AND {pair.new_is_known()} THEN {pair.to_new()} "
-            f"ELSE {quote(pair.new)} END" for pair in pairs]
-    return ", ".join(sets + [f"{quote(column)} = {quote(column)}" for column in keep])

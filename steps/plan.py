@@ -1,7 +1,7 @@
 """
-The plan's model: what one rollout does to one table, as frozen, validated data (design section 3).
+The plan: what one rollout does to one table, as frozen, validated data (design section 3).
 
-Unknown keys and impossible combinations are refused here; the loader (:mod:`steps.plan_loader`) adds file and line.
+The loader (:mod:`steps.plan_loader`) adds file and line to every complaint.
 """
 
 from __future__ import annotations
@@ -9,173 +9,27 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import model_validator
 
-from steps.phase import Phase
+from steps.plan_sections import (
+    Backfill,
+    Cleanup,
+    Deploy,
+    Leaf,
+    Part,
+    PlanTable,
+    PreDeploy,
+    Reconcile,
+    Rename,
+    SchemaStep,
+    ValueMap,
+    Verify,
+)
 
-PlanId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-FileStem = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
-
-
-class Part(BaseModel):
-    """Base of every part of a plan: frozen, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class PlanTable(Part):
-    """`[plan]`: identity, table and the limits that hold for every statement of ours."""
-
-    id: PlanId
-    table: Name
-    title: str = ""
-    path: Literal["zero_downtime"] = "zero_downtime"
-    max_stall_ms: int = Field(default=1000, ge=100, le=60_000, description="longest stall any client may see from us")
-    gap_wait_s: int = Field(default=120, ge=0, le=3600, description="how long to wait for a gap in the traffic (F24)")
-    max_blocked_s: float = Field(default=1, ge=0, le=3600, description="longest copy that may block writes")
-    large_rows: int = Field(default=100_000, ge=1, description="from here on an index build stands alone, outside any hold")
-    ledger_schema: Name | None = None
-    rehearsal_schema: Name | None = None
-
-
-class Rename(Part):
-    """A column that gets a new name: on the default path a second column, kept in step, until cleanup (F2)."""
-
-    old: Name = Field(alias="from")
-    new: Name = Field(alias="to")
-
-
-class SchemaStep(Part):
-    """One stair: a pair of SQL files, or a rename whose definition is read from the live column."""
-
-    ddl: FileStem | None = None
-    rename: Rename | None = None
-    after: Literal["first_pass"] | None = None
-
-    @model_validator(mode="after")
-    def _one_of_two(self) -> SchemaStep:
-        if (self.ddl is None) == (self.rename is None):
-            raise ValueError("a step has either `ddl` or `rename`")
-        return self
-
-    @property
-    def name(self) -> str:
-        return self.ddl or (f"rename_{self.rename.old}_to_{self.rename.new}" if self.rename else "")
-
-
-class Leaf(Part):
-    """A step on another table, due once that table and column exist (F9)."""
-
-    ddl: FileStem
-    table: Name
-    column: Name
-
-    @property
-    def name(self) -> str:
-        return self.ddl
-
-
-class PreDeploy(Part):
-    step: tuple[SchemaStep, ...] = Field(min_length=1)
-    leaf: tuple[Leaf, ...] = ()
-
-    @model_validator(mode="after")
-    def _ordered_and_unique(self) -> PreDeploy:
-        names = [step.name for step in self.step] + [leaf.name for leaf in self.leaf]
-        if len(set(names)) != len(names):
-            raise ValueError("two steps have the same name")
-        late = [step.after is not None for step in self.step]
-        if late != sorted(late):
-            raise ValueError('steps with `after = "first_pass"` come last: the ladder is climbed in order')
-        return self
-
-
-class ValueMap(Part):
-    """`[[sync]]`: an old and a new column that hold the same thing in other words (ADR sections 3 and 4)."""
-
-    old: Name
-    new: Name
-    to_new: dict[str, str]
-    to_old: dict[str, str]
-    keep_old: dict[str, tuple[str, ...]] = {}
-
-    @model_validator(mode="after")
-    def _maps_fit(self) -> ValueMap:
-        if not self.to_new:
-            raise ValueError("to_new is empty")
-        for old, new in self.to_new.items():
-            if new not in self.to_old:
-                raise ValueError(f"to_new maps {old!r} to {new!r}, which to_old does not know")
-            if self.to_old[new] != old and self.to_new.get(self.to_old[new]) != new:
-                raise ValueError(f"{old!r} becomes {new!r} and comes back as {self.to_old[new]!r}, which is another value")
-        for new, old in self.to_old.items():
-            if old not in self.to_new:
-                raise ValueError(f"to_old maps {new!r} to {old!r}, which to_new does not know")
-        both = set(self.keep_old) & set(self.to_old)
-        if both:
-            raise ValueError(f"keep_old and to_old both speak of {sorted(both)}")
-        unknown = {old for values in self.keep_old.values() for old in values} - set(self.to_new)
-        if unknown:
-            raise ValueError(f"keep_old allows {sorted(unknown)}, which to_new does not know")
-        return self
-
-    @property
-    def agreeing(self) -> tuple[tuple[str, str], ...]:
-        """Every (old, new) that agrees: new = to_new(old), or old = to_old(new), or old allowed beside new."""
-        pairs = dict.fromkeys(self.to_new.items())
-        pairs.update(dict.fromkeys((old, new) for new, old in self.to_old.items()))
-        pairs.update(dict.fromkeys((old, new) for new, olds in self.keep_old.items() for old in olds))
-        return tuple(pairs)
-
-
-class Deploy(Part):
-    """`[deploy]`: how the application's new generation is put out and taken back."""
-
-    how: Literal["manual", "command"] = "manual"
-    command: str | None = None
-    rollback_command: str | None = None
-    health_command: str | None = None
-    deadline_s: int = Field(default=900, ge=1, le=86_400)
-    health_every_s: float = Field(default=2, ge=0.05, le=60)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _command_alone_is_enough(cls, data: object) -> object:
-        """`--set deploy.command=…` alone deploys by command (design section 4)."""
-        if isinstance(data, dict) and data.get("command") and data.get("how", "manual") == "manual":
-            return {**data, "how": "command"}
-        return data
-
-    @model_validator(mode="after")
-    def _has_command(self) -> Deploy:
-        if self.how == "command" and not self.command:
-            raise ValueError('how = "command" needs deploy.command')
-        return self
-
-
-class Verify(Part):
-    """`[verify]`: smoke queries, an optional command (the team's own E2E suite), and what follows a failure."""
-
-    queries: tuple[str, ...] = ()
-    command: str | None = None
-    deadline_s: int = Field(default=900, ge=1, le=86_400)
-    on_fail: Literal["pre_deploy", "v0", "stop"] = "pre_deploy"
-
-
-class Backfill(Part):
-    """`[backfill]`: how the passes over rows go."""
-
-    target_ms: int = Field(default=200, ge=10, le=5000, description="how long one chunk should take")
-    first_chunk_rows: int = Field(default=500, ge=1, le=100_000)
-    largest_chunk_rows: int = Field(default=5000, ge=1, le=100_000)
-    max_passes: int = Field(default=20, ge=1, le=1000)
-
-
-class Cleanup(Part):
-    drop: tuple[Name, ...] = ()
+__all__ = ["Backfill", "Cleanup", "Deploy", "Leaf", "Plan", "PlanTable", "PreDeploy", "Reconcile", "Rename", "SchemaStep", "ValueMap",
+           "Verify"]
 
 
 class Plan(Part):
@@ -187,6 +41,7 @@ class Plan(Part):
     deploy: Deploy = Deploy()
     backfill: Backfill = Backfill()
     verify: Verify = Verify()
+    reconcile: Reconcile = Reconcile()
     cleanup: Cleanup = Cleanup()
     folder: Path = Path()
     sql_text: dict[str, str] = {}
@@ -213,23 +68,45 @@ class Plan(Part):
         return tuple(step.rename for step in self.pre_deploy.step if step.rename)
 
     @property
+    def dual_renames(self) -> tuple[Rename, ...]:
+        """The renames that are two columns kept in step until cleanup."""
+        return () if self.plan.renames_in_place else self.renames
+
+    @property
+    def schema_steps(self) -> tuple[SchemaStep, ...]:
+        """The ladder's order: renames in place come last, so that they alone can be reversed (F2, F3)."""
+        steps = self.pre_deploy.step
+        if not self.plan.renames_in_place:
+            return steps
+        return tuple(step for step in steps if step.ddl) + tuple(step for step in steps if step.rename)
+
+    @property
+    def removed_columns(self) -> tuple[str, ...]:
+        """What cleanup takes away: the plan's own list and the old side of every rename that is two columns."""
+        return self.cleanup.drop + tuple(rename.old for rename in self.dual_renames)
+
+    @property
+    def on_fail(self) -> str:
+        """Where a failed verify goes; with renames in place V0 can only live once they are reversed."""
+        return self.verify.on_fail or ("v0" if self.plan.renames_in_place else "pre_deploy")
+
+    @property
     def filled_columns(self) -> tuple[str, ...]:
         """The columns that passes fill: the new side of every pair."""
-        return tuple(pair.new for pair in self.sync) + tuple(rename.new for rename in self.renames)
+        return tuple(pair.new for pair in self.sync) + tuple(rename.new for rename in self.dual_renames)
 
-    def identity(self) -> dict[str, object]:
+    def identity(self) -> dict[str, Any]:
         """What is fixed at the first run: table, steps, pairs, maps, path and the SQL itself (design section 2, ledger)."""
         return {
             "table": self.plan.table, "path": self.plan.path,
+            "order": [self.plan.renames_in_place, self.plan.syncs_late, self.plan.fills_late],
             "steps": [step.model_dump(mode="json") for step in self.pre_deploy.step],
             "leaves": [leaf.model_dump(mode="json") for leaf in self.pre_deploy.leaf],
             "sync": [pair.model_dump(mode="json") for pair in self.sync],
-            "drop": list(self.cleanup.drop),
+            "drop": [*self.cleanup.drop, *self.cleanup.drop_indexes],
             "sql": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(self.sql_text.items())},
         }
 
     def identity_hash(self) -> str:
         return hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()
 
-
-PHASE_TABLES = {phase.value for phase in Phase}

@@ -23,9 +23,15 @@ PHASE = Phase.PRE_DEPLOY
 def is_done(rollout: Rollout) -> bool:
     """Whether catalogue and ledger agree that nothing is left to do; sends no DDL and takes no lock."""
     known = rollout.ledger.plan()
-    return bool(known and rollout.ledger.phase_state(Phase.PRE_DEPLOY) == "done" and rollout.position() == rollout.ladder().top
-                and (not rollout.plan.filled_columns or rollout.sync_state() is SyncState.ON)
-                and not leaves.due(rollout))
+    return bool(known and rollout.ledger.phase_state(PHASE) == "done" and rollout.position() >= rollout.ladder().expanded
+                and not _needs_sync(rollout) and not leaves.due(rollout))
+
+
+def _needs_sync(rollout: Rollout) -> bool:
+    """Whether the triggers should stand and do not: never before phase 5 with `syncs_late`, nor once cleanup has begun."""
+    if not rollout.plan.filled_columns or rollout.plan.plan.syncs_late or rollout.cleanup_began():
+        return False
+    return rollout.sync_state() is not SyncState.ON
 
 
 def steps(rollout: Rollout) -> list[Step]:
@@ -41,6 +47,8 @@ def steps(rollout: Rollout) -> list[Step]:
 def back(rollout: Rollout, *, drop_added: bool) -> list[Step]:
     """The way back; see design section 2 for what it leaves."""
     found = [Step("sync triggers off", lambda: _sync_off(rollout))]
+    if rollout.plan.plan.renames_in_place:
+        found.append(Step("reverse the renames", lambda: _reverse_renames(rollout)))
     if drop_added:
         found += [Step("leaves off", lambda: leaves.remove(rollout)),
                   Step("descend to the baseline", lambda: _descend(rollout)),
@@ -54,14 +62,14 @@ def _begin(rollout: Rollout) -> Outcome:
     if rollout.ledger.plan() is None:
         baseline_sql = rehearsed.baseline_sql
         rollout.ledger.remember_plan(rollout.plan.identity_hash(), rollout.plan.identity(), rehearsed.ladder.to_json(), baseline_sql)
-    rollout.ledger.set_phase(Phase.PRE_DEPLOY, "running")
+    rollout.ledger.set_phase(PHASE, "running")
     return Outcome.DONE
 
 
 def _expand(rollout: Rollout) -> Outcome:
     ladder, rows = rollout.ladder(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
     here = rollout.position()
-    needs_sync = bool(rollout.plan.filled_columns) and rollout.sync_state() is not SyncState.ON
+    needs_sync = _needs_sync(rollout)
     if needs_sync:
         # Without triggers somebody may have moved on (F14). Before the triggers, so that a kill in between leaves too
         # much to do rather than too little.
@@ -82,10 +90,9 @@ def _nothing_is_proven(rollout: Rollout) -> None:
 
 def _first_pass(rollout: Rollout) -> Outcome:
     """The old side decides, everywhere: only V0 is alive. With V1 alive nobody may decide, and differences stop the run."""
-    if not rollout.plan.filled_columns:
-        return Outcome.ALREADY_DONE
-    finished = (rollout.ledger.passes().get(FIRST_PASS) or {}).get("finished_at")
-    if finished:
+    standing = rollout.ledger.passes().get(FIRST_PASS)
+    late = rollout.plan.plan.fills_late and standing is None  # one that was begun on a way back is due all the same (F14)
+    if not rollout.plan.filled_columns or late or rollout.cleanup_began() or (standing and standing["finished_at"]):
         return Outcome.ALREADY_DONE
     walk = rollout.walk()
     if deploy.v1_may_live(rollout):
@@ -97,7 +104,7 @@ def _first_pass(rollout: Rollout) -> Outcome:
         rollout.ledger.start_pass(FIRST_PASS)
         rollout.ledger.end_sweep(FIRST_PASS, finished=True)
         return Outcome.DONE
-    with rollout.timed(Phase.PRE_DEPLOY, "first pass") as facts:
+    with rollout.timed(PHASE, "first pass") as facts:
         left = passes.fill(walk, rollout.ledger, FIRST_PASS, rollout.told)
         standing = rollout.ledger.passes()[FIRST_PASS]
         facts |= {"rows": standing["rows_changed"], "examined": standing["rows_examined"], "left": left.count}
@@ -109,23 +116,35 @@ def _first_pass(rollout: Rollout) -> Outcome:
 
 def _index(rollout: Rollout) -> Outcome:
     ladder, rows = rollout.ladder(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
-    groups = ddl.grouped(ddl.moves(ladder, rollout.position(), ladder.top, rows), rollout, rows, with_sync=False)
+    here = rollout.position()
+    groups = ddl.grouped(ddl.moves(ladder, here, max(here, ladder.expanded), rows), rollout, rows, with_sync=False)
     for group in groups:
         ddl.carry_out(rollout, group, ladder, "forward")
     return Outcome.DONE if groups else Outcome.ALREADY_DONE
 
 
 def _settle(rollout: Rollout) -> Outcome:
-    rollout.ledger.set_phase(Phase.PRE_DEPLOY, "done", {"stairs": rollout.ladder().top})
+    rollout.ledger.set_phase(PHASE, "done", {"stairs": rollout.ladder().expanded})
     return Outcome.DONE
 
 
 def _sync_off(rollout: Rollout) -> Outcome:
-    rollout.ledger.set_phase(Phase.PRE_DEPLOY, "going back")
+    rollout.ledger.set_phase(PHASE, "going back")
     rollout.ledger.reset_pass(FIRST_PASS)
+    if rollout.plan.filled_columns:
+        rollout.ledger.start_pass(FIRST_PASS)  # V0 moves on alone from here: the old side decides everywhere next time (F14)
     sync_install.take_off(rollout)
-    rollout.ledger.set_phase(Phase.PRE_DEPLOY, "undone", {"added columns": "kept"})
+    rollout.ledger.set_phase(PHASE, "undone", {"added columns": "kept"})
     return Outcome.DONE
+
+
+def _reverse_renames(rollout: Rollout) -> Outcome:
+    """Both renames back, completedAt and errorMessage alike (F3): V0 names the old columns and cannot live without them."""
+    ladder, rows = rollout.ladder(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
+    here, to = rollout.position(), ladder.expanded - len(rollout.plan.renames)
+    for group in ddl.grouped(ddl.moves(ladder, here, min(here, to), rows), rollout, rows, with_sync=False):
+        ddl.carry_out(rollout, group, ladder, "back")
+    return Outcome.DONE if here > to else Outcome.ALREADY_DONE
 
 
 def _descend(rollout: Rollout) -> Outcome:

@@ -99,6 +99,10 @@ class Rollout:
         known = self.ledger.plan()
         return Ladder.from_json(known["ladder"]) if known else self.rehearsed().ladder
 
+    def cleanup_began(self) -> bool:
+        """Whether phase 6 was begun and not taken back: from then on the triggers are off on purpose."""
+        return self.ledger.phase_state(Phase.CLEANUP) not in ("-", "undone")
+
     def position(self) -> int:
         """
         Raises:

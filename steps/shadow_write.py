@@ -58,7 +58,7 @@ def _parity(rollout: Rollout) -> Outcome:
         found = {"rows examined": left.rows_examined, "rows that differ": left.count}
         if left.count:
             raise VerifyFailed(f"table {rollout.table}", f"{left.count} rows disagree (keys: {', '.join(left.keys)})",
-                               f"on_fail = {rollout.plan.verify.on_fail}")
+                               f"on_fail = {rollout.plan.on_fail}")
     rollout.ledger.set_phase(Phase.SHADOW_WRITE, "done", found)
     return Outcome.DONE
 

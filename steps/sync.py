@@ -124,7 +124,7 @@ def _on_update(pair: Pair) -> str:
     new_moved = f"NOT ({pair.bytes_of(f'NEW.{new}')} <=> {pair.bytes_of(f'OLD.{new}')})"
     return (f"  IF {new_moved} THEN\n"
             f"    IF NOT {pair.agrees('NEW.')}{_and(pair.old_is_known('NEW.'))} THEN SET NEW.{old} = {pair.to_old('NEW.')}; END IF;\n"
-            f"  ELSEIF {old_moved}{_and(pair.new_is_known('NEW.'))} THEN\n"
+            f"  ELSEIF {old_moved}{_and(pair.new_is_known('NEW.'))}{_unless_already_said(pair)} THEN\n"
             f"    SET NEW.{new} = {pair.to_new('NEW.')};\n"
             f"  END IF;")
 
@@ -141,6 +141,13 @@ def _on_insert(pair: Pair) -> str:
               f"    SET NEW.{new} = {pair.to_new('NEW.')};",
               "  END IF;"]
     return "\n".join(lines)
+
+
+def _unless_already_said(pair: Pair) -> str:
+    """A pass in which the new side decides sets the old one; a many-to-one value like cancelled must survive that (F13)."""
+    if pair.value_map is None:
+        return ""
+    return f" AND NOT IFNULL({pair.bytes_of(f'NEW.{quote(pair.old)}')} = {pair.bytes_of(pair.to_old('NEW.'))}, FALSE)"
 
 
 def _and(condition: str) -> str:

@@ -13,6 +13,7 @@ import typer
 from pydantic import ValidationError
 from rich.console import Console
 
+from flows import cockpit
 from steps.errors import EXIT_CODES, RolloutError, WrongUsage
 from steps.masking import mask, masked
 
@@ -56,6 +57,7 @@ def _wrong_words(error: ValidationError) -> WrongUsage:
 @contextmanager
 def ending(*, as_json: bool) -> Iterator[Ending]:
     """Turn whatever happens into the documented exit code. A fault in the tool prints its kind, and its trace on request."""
+    cockpit.log_to(sys.stderr)  # before anything speaks: structlog's own default is stdout, which may belong to JSON
     end = Ending(as_json=as_json)
     code = 0
     try:

@@ -11,6 +11,7 @@ from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest
 from steps import waits
 from steps.errors import Stopped
+from steps.masking import masked
 from steps.passes import Progress
 from steps.rollout import log
 from steps.target import Target
@@ -61,7 +62,6 @@ def progress_told(end: Ending) -> Callable[[Progress], None]:
 def perform(request: RunRequest | RollbackRequest, database: Target, end: Ending, ask: Ask, *, prefect: bool) -> None:
     """Carry out *request*; its result goes into *end*, its errors are raised."""
     confirm = ask.confirm if sys.stdin.isatty() else None
-    cockpit.log_to(sys.stderr)
     result = (_with_prefect(request, database, end, confirm) if prefect else None) or _plainly(request, database, end, confirm)
     end.document |= result.to_json()
     end.say(f"{result.outcome}" + (f": {', '.join(result.did)}" if result.did else ""))
@@ -85,13 +85,15 @@ def _with_prefect(request: RunRequest | RollbackRequest, database: Target, end: 
     cockpit.prepare(quiet=True)
     from flows import deployments  # noqa: PLC0415  # importing Prefect takes seconds
 
-    call = deployments.Call(database, confirm, progress_told(end))
+    call = deployments.Call(database, confirm, progress_told(end), request)
+    texts = ("by", "reason", "settings", "accept", "deployed_by")
+    shown = request.model_copy(update={name: masked(getattr(request, name)) for name in texts})  # Prefect stores it in clear
     token = deployments.current.set(call)
     try:
         if isinstance(request, RunRequest):
-            deployments.rollout(request, return_state=True)
+            deployments.rollout(shown, return_state=True)
         else:
-            deployments.rollback(request, return_state=True)
+            deployments.rollback(shown, return_state=True)
     except Exception as trouble:  # noqa: BLE001  # Prefect's own trouble is told, the database's is in call.error
         log.warning("Prefect is in trouble; the ledger has the audit trail", reason=type(trouble).__name__)
     finally:

@@ -11,10 +11,11 @@ from flows import actions
 from flows.cli.ending import Ending, ending
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.params import Request
-from steps import catalogue, ddl
+from flows.prisma import models as models_of
+from steps import catalogue, contract, ddl, fixes, plan_loader
 from steps.agreement import Pair
 from steps.ddl import Group
-from steps.passes import assignments
+from steps.errors import WrongUsage
 from steps.rollout import Rollout
 from steps.target import target_of
 
@@ -22,15 +23,35 @@ LOCKS = {"INSTANT": "metadata lock only", "INPLACE": "none while building; metad
 
 
 def plan(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings = None,
-         sql: Annotated[bool, typer.Option("--sql", help="Print every statement.")] = False, as_json: Json = False) -> None:
+         sql: Annotated[bool, typer.Option("--sql", help="Print every statement.")] = False,
+         prisma: Annotated[bool, typer.Option("--prisma", help="Print the Prisma models V1 and V2 of the plan's contract, and nothing "
+                                              "else; needs no database.")] = False, as_json: Json = False) -> None:
     """What `rollout run` would do from here: every statement, its algorithm, lock and estimate. Nothing else runs."""
     with ending(as_json=as_json) as end:
+        if prisma:
+            _print_models(end, plan, settings or [])
+            return
         request = Request(plan=plan, by=whoami(), reason=NO_REASON, settings=settings or [])
         with actions.desk(request, target_of(database_url)) as desk:
+            actions.refuse_unfit(desk)
             document = _document(desk)
         end.document |= document
         if not as_json:
             _show(end, document, with_sql=sql)
+
+
+def _print_models(end: Ending, name: str, settings: list[str]) -> None:
+    """
+    Raises:
+        WrongUsage: the plan has no contract to make models of.
+    """
+    frozen = contract.load(plan_loader.load(name, settings))
+    if frozen is None:
+        raise WrongUsage("--prisma", f"needs a {contract.FILE} beside the plan, and there is none", "write one, or leave --prisma out")
+    models = models_of(frozen)
+    end.document["prisma"] = models
+    if not end.as_json:
+        end.say("\n".join(models.values()))
 
 
 def _document(desk: Rollout) -> dict[str, Any]:
@@ -59,7 +80,7 @@ def _pass_sql(desk: Rollout, pairs: tuple[Pair, ...]) -> str | None:
     if not pairs:
         return None
     keep = catalogue.self_updating_columns(desk.session, desk.schema, desk.table)
-    return f"UPDATE `{desk.table}` SET {assignments(pairs, keep)} WHERE <primary keys of the chunk's rows that disagree>"
+    return f"UPDATE `{desk.table}` SET {fixes.assignments(fixes.old_decides(pairs), keep)} WHERE <primary keys of the chunk's rows that disagree>"
 
 
 def _show(end: Ending, document: dict[str, Any], *, with_sql: bool) -> None:

@@ -16,6 +16,7 @@ def rehearse(plan: PlanName, database_url: DatabaseUrl = None, settings: Setting
     with ending(as_json=as_json) as end:
         request = Request(plan=plan, by=whoami(), reason=NO_REASON, settings=settings or [])
         with actions.desk(request, target_of(database_url)) as desk:
+            actions.refuse_unfit(desk)
             rehearsed = desk.rehearsed()
         end.document |= {"stairs": [{"step": stair.name, "up": stair.up.algorithm, "down": stair.down.algorithm,
                                      "after_first_pass": stair.after_first_pass} for stair in rehearsed.ladder.stairs],

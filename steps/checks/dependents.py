@@ -50,7 +50,7 @@ def run(look: Look) -> list[Finding]:
 def _removed(look: Look) -> tuple[dict[str, str], dict[str, str]]:
     """Columns, as the plan writes them, by their folded names: those that go in a step's own SQL and those in cleanup."""
     early = [name for sql in words.steps_sql(look.plan).values() for name in words.removed_columns(sql)]
-    late = [*look.plan.cleanup.drop, *(rename.old for rename in look.plan.renames)]
+    late = list(look.plan.removed_columns)
     return {name.lower(): name for name in early}, {name.lower(): name for name in late}
 
 
