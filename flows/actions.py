@@ -104,7 +104,8 @@ def rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor) -> 
 
 def look_first(rollout: Rollout) -> list[checks.Finding]:
     """All findings of all checks, and of the rehearsal; read only but for the scratch schema."""
-    found = checks.findings(checks.Look(rollout.session, rollout.target, rollout.plan))
+    begun = rollout.ledger.plan() is not None
+    found = checks.findings(checks.Look(rollout.session, rollout.target, rollout.plan, begun=begun))
     if any(finding.check in ("table-shape", "server", "privileges") and finding.severity == "refuse" and not finding.accept
            for finding in found):
         return found  # a clone of a table that is not fit to be cloned would only repeat it
@@ -120,7 +121,7 @@ def refuse_unfit(rollout: Rollout) -> None:
     Raises:
         Refused: there is no such table, or none that can be cloned; names the nearest.
     """
-    for finding in checks.table_shape.run(checks.Look(rollout.session, rollout.target, rollout.plan)):
+    for finding in checks.table_shape.run(checks.Look(rollout.session, rollout.target, rollout.plan, begun=rollout.ledger.plan() is not None)):
         if finding.severity == "refuse" and not finding.accept:
             raise Refused(finding.subject, finding.what, finding.remedy)
 

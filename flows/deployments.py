@@ -104,7 +104,9 @@ rollback_deploy = _rollback_of(Through.DEPLOY)
 rollback_backfill = _rollback_of(Through.BACKFILL)
 rollback_verify = _rollback_of(Through.VERIFY)
 rollback_shadow_write = _rollback_of(Through.SHADOW_WRITE)
-FLOWS = (rollout, rollback, rollback_pre_deploy, rollback_deploy, rollback_backfill, rollback_verify, rollback_shadow_write)
+rollback_cleanup = _rollback_of(Through.CLEANUP)
+FLOWS = (rollout, rollback, rollback_pre_deploy, rollback_deploy, rollback_backfill, rollback_verify, rollback_shadow_write,
+         rollback_cleanup)
 
 
 def serve() -> None:

@@ -13,13 +13,14 @@ Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 
 
 class Through(StrEnum):
-    """How far a run may go; cleanup is always asked for by itself."""
+    """A phase, as one may ask for it; cleanup is always asked for by name."""
 
     PRE_DEPLOY = Phase.PRE_DEPLOY.value
     DEPLOY = Phase.DEPLOY.value
     BACKFILL = Phase.BACKFILL.value
     VERIFY = Phase.VERIFY.value
     SHADOW_WRITE = Phase.SHADOW_WRITE.value
+    CLEANUP = Phase.CLEANUP.value
 
     @property
     def phase(self) -> Phase:
@@ -34,6 +35,7 @@ class Target(StrEnum):
     DEPLOY = Phase.DEPLOY.value
     BACKFILL = Phase.BACKFILL.value
     VERIFY = Phase.VERIFY.value
+    SHADOW_WRITE = Phase.SHADOW_WRITE.value
 
     @property
     def phase(self) -> Phase | None:

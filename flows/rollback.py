@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flows.conductor import Conductor
-from steps import backfill, deploy, drop_added, pre_deploy, shadow_write, verify
+from steps import backfill, cleanup_back, deploy, drop_added, pre_deploy, shadow_write, verify
 from steps.errors import ConnectionLost, LockTimeout, Refused, RollbackFailed, RolloutError, Stopped
 from steps.phase import FORWARD, Phase
 from steps.rollout import Rollout
 from steps.step import Step
 
 WayBack = Callable[[], None]
-STANDS = {"done", "running", "going back", "fail", "inconclusive"}
+STANDS = {"done", "running", "cooling", "going back", "fail", "inconclusive"}
 
 
 def backward(rollout: Rollout, conduct: Conductor, phases: list[Phase], *, drop_added: bool) -> None:
@@ -30,6 +30,7 @@ def backward(rollout: Rollout, conduct: Conductor, phases: list[Phase], *, drop_
     """
     prepare(rollout, phases, drop_added=drop_added)
     ways: dict[Phase, Callable[[], list[Step]]] = {
+        Phase.CLEANUP: lambda: cleanup_back.back(rollout),       # columns, archive, triggers, the new side decides, V1 again
         Phase.SHADOW_WRITE: lambda: shadow_write.back(rollout),  # ends the soak; sync belongs to pre_deploy
         Phase.VERIFY: lambda: verify.back(rollout),              # nothing but the record
         Phase.BACKFILL: lambda: backfill.back(rollout),          # nothing (ADR section 9); filled values stay
@@ -50,6 +51,8 @@ def prepare(rollout: Rollout, phases: list[Phase], *, drop_added: bool) -> None:
     Raises:
         Refused, WaitingForPerson: something that the way back will need is missing; nothing was undone.
     """
+    if Phase.CLEANUP in phases:
+        cleanup_back.prepared_to_go_back(rollout)
     if Phase.DEPLOY in phases:
         deploy.prepared_to_go_back(rollout)
     if Phase.PRE_DEPLOY in phases and drop_added:

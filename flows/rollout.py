@@ -13,12 +13,22 @@ from functools import partial
 
 from flows import rollback
 from flows.conductor import Conductor, PhaseModule
-from steps import backfill, deploy, pre_deploy, shadow_write, verify
-from steps.errors import DeployFailed, Refused, RollbackFailed, RolledBack, RolloutError, Stopped, VerifyFailed, WaitingForPerson
+from steps import backfill, cleanup, deploy, pre_deploy, shadow_write, verify
+from steps.errors import (
+    CleanupBroke,
+    DeployFailed,
+    Refused,
+    RollbackFailed,
+    RolledBack,
+    RolloutError,
+    Stopped,
+    VerifyFailed,
+    WaitingForPerson,
+)
 from steps.phase import FORWARD, Phase
 from steps.rollout import Rollout
 
-RUNBOOK: tuple[PhaseModule, ...] = (pre_deploy, deploy, backfill, verify, shadow_write)
+RUNBOOK: tuple[PhaseModule, ...] = (pre_deploy, deploy, backfill, verify, shadow_write, cleanup)
 
 
 def forward(rollout: Rollout, conduct: Conductor, phases: tuple[Phase, ...]) -> None:
@@ -36,6 +46,7 @@ def forward(rollout: Rollout, conduct: Conductor, phases: tuple[Phase, ...]) -> 
         _phase(backfill, rollout, conduct, phases)      # 3. the closing pass proves that nothing is left
         _phase(verify, rollout, conduct, phases)        # 4. every row, the schema, the triggers, the smoke queries
         _phase(shadow_write, rollout, conduct, phases)  # 5. both sides written, whoever writes; the soak begins
+        _phase(cleanup, rollout, conduct, phases)       # 6. V2 alone: the old side to tombstones, later archived and dropped
 
 
 def between(first: Phase | None, through: Phase) -> tuple[Phase, ...]:
@@ -76,7 +87,13 @@ def _way_back_on_failure(rollout: Rollout, conduct: Conductor) -> Iterator[None]
     try:
         yield
     except DeployFailed as failure:
+        if rollout.cleanup_began():
+            raise Stopped(failure.subject, f"V2 did not come: {failure.reason}", "nothing was taken away; correct the cause and run "
+                          f"again, or `rollout rollback {rollout.plan.id} cleanup`") from None
         _go_back(rollout, failure, "the deploy was taken back", partial(deploy.failed_and_taken_back, rollout, failure))
+    except CleanupBroke as failure:
+        _go_back(rollout, failure, "columns and sync are back", partial(rollback.backward, rollout, conduct, [Phase.CLEANUP],
+                                                                        drop_added=False))
     except VerifyFailed as failure:
         to = rollout.plan.on_fail
         if to == "stop":

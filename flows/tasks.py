@@ -69,7 +69,7 @@ class PrefectConductor:
                 error.append(caught)
                 raise
 
-        made = task(name=name, cache_policy=NO_CACHE, persist_result=False, retries=0)(guarded)
+        made = task(name=name, task_run_name=lambda: name, cache_policy=NO_CACHE, persist_result=False, retries=0)(guarded)
         # A failed phase is followed by its way back, which must run all the same.
         self._before = made(wait_for=[allow_failure(self._before)] if self._before else [], return_state=True)
         if error:
@@ -78,7 +78,8 @@ class PrefectConductor:
             raise RuntimeError(f"Prefect ended task {name} as {self._before.name}: {self._before.message}")
 
     def _step(self, step: Step) -> None:
-        made = task(name=step.name, cache_policy=NO_CACHE, persist_result=False, retries=0)(lambda: step.run().value)
+        made = task(name=step.name, task_run_name=lambda: step.name, cache_policy=NO_CACHE, persist_result=False,
+                    retries=0)(lambda: step.run().value)
         outcome = made()
         log.info("step ended", step=step.name, outcome=outcome)
 

@@ -47,8 +47,13 @@ class Pair:
         old, new = self.bytes_of(f"{row}{quote(self.old)}"), self.bytes_of(f"{row}{quote(self.new)}")
         if self.value_map is None:
             return f"({old} <=> {new})"
-        pairs = ", ".join(f"({byte_literal(o)}, {byte_literal(n)})" for o, n in self.value_map.agreeing)
-        return f"(({old} IS NULL AND {new} IS NULL) OR IFNULL(({old}, {new}) IN ({pairs}), FALSE))"
+        return f"(({old} IS NULL AND {new} IS NULL) OR {self.pairs_in(old, new)})"
+
+    def pairs_in(self, old: str, new: str) -> str:
+        """Whether two byte expressions are one of the value map's agreeing pairs; never NULL."""
+        agreeing = self.value_map.agreeing if self.value_map else ()
+        pairs = ", ".join(f"({byte_literal(o)}, {byte_literal(n)})" for o, n in agreeing)
+        return f"IFNULL(({old}, {new}) IN ({pairs}), FALSE)"
 
     def to_new(self, row: str = "") -> str:
         """The new side's value as the old side has it, or NULL where the map knows none."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Container
 from enum import StrEnum
 
 from pydantic import Field as Bounded
@@ -19,6 +20,7 @@ from steps.errors import PlanInvalid
 from steps.plan import Plan
 from steps.plan_loader import _complaint
 from steps.plan_sections import Part
+from steps.rungs import tombstone
 
 FILE = "contract.toml"
 COLUMN = re.compile(
@@ -32,7 +34,7 @@ class Stage(StrEnum):
 
     EXPANDED = "expanded"  # both sides of every rename; the default path from phase 1 to 5
     RENAMED = "renamed"    # renamed in place, nothing dropped; path = "adr" from phase 1 to 5
-    CLEANED = "cleaned"    # old sides and the fields of the cleanup stage are gone
+    CLEANED = "cleaned"    # old sides and the fields of the cleanup stage are gone, or wait as tombstones for their drop
 
 
 class Contract(Part):
@@ -119,7 +121,8 @@ def deviations(contract: Contract, shape: Shape, stage: Stage | str) -> list[str
     """
     wanted = contract.columns(Stage(stage))
     found = [line for column, field in wanted.items() for line in _column(column, field, shape.columns.get(column))]
-    found += _unknown("column", shape.columns, wanted)
+    waiting = {tombstone(column): column for column in contract.contract.column_order} if stage == Stage.CLEANED else {}
+    found += _unknown("column", shape.columns, {**waiting, **wanted})
     common = [column for column in wanted if column in shape.columns]
     order = [column for column in shape.columns if column in wanted]
     moved = next(((have, want) for have, want in zip(order, common, strict=True) if have != want), None)
@@ -149,5 +152,5 @@ def _objects(kind: str, have: dict[str, str], want: dict[str, str]) -> list[str]
     return found + _unknown(kind, have, want)
 
 
-def _unknown(kind: str, have: dict[str, str], want: dict[str, object] | dict[str, Field] | dict[str, str]) -> list[str]:
+def _unknown(kind: str, have: dict[str, str], want: Container[str]) -> list[str]:
     return [f"{kind} {name}: the contract knows no such {kind}" for name in have if name not in want]

@@ -7,6 +7,7 @@ What fits `max_stall_ms` by estimate goes together into one hold; what does not 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from steps import catalogue, sync_install, waits
 from steps.catalogue import differences
@@ -18,7 +19,6 @@ from steps.mysql import Session, Waits, quote
 from steps.phase import Phase
 from steps.rollout import Rollout
 
-PHASE = Phase.PRE_DEPLOY
 HOLD_SHARE = 0.6
 SYNC_MS = 80.0
 COST_MS = {"INSTANT": (15.0, 0.0), "INPLACE": (20.0, 0.006), "COPY": (60.0, 0.02)}
@@ -36,15 +36,21 @@ class Move:
 
 @dataclass(frozen=True)
 class Group:
-    """Moves that go together: in one hold, or a single one alone outside."""
+    """
+    Moves that go together: in one hold, or a single one alone outside.
+
+    Triggers go off before the first move (a trigger is always gone before a column it names, case C43) or come on after the last.
+    """
 
     moves: tuple[Move, ...]
     in_hold: bool
-    sync: bool = False
+    sync: Literal["on", "off"] | None = None
+    phase: Phase = Phase.PRE_DEPLOY
 
     @property
     def name(self) -> str:
-        names = [move.stair.name for move in self.moves] + (["sync triggers"] if self.sync else [])
+        names = [move.stair.name for move in self.moves]
+        names += {"on": ["sync triggers"], "off": ["sync triggers off"]}.get(self.sync or "", [])
         return ("one hold: " if self.in_hold else "alone: ") + ", ".join(names)
 
 
@@ -52,8 +58,14 @@ def estimate_ms(way: Way, rows: int) -> float:
     """How long the statement should take on *rows* rows; from the measured figures of design section 8, rounded up."""
     fixed, per_row = COST_MS[way.algorithm]
     if way.fk_checks_off:
-        per_row = 0.001  # metadata only; the look for orphans reads the index
-    return fixed + (per_row * rows) * max(1, way.sql.upper().count("INDEX") if way.algorithm == "INPLACE" else 1)
+        return fixed + 0.001 * rows  # metadata only; the look for orphans reads the index
+    return fixed + per_row * rows * (built_indexes(way) if way.algorithm == "INPLACE" else 1)
+
+
+def built_indexes(way: Way) -> int:
+    """How many indexes the statement builds; an INPLACE statement that builds none only writes metadata."""
+    words = " ".join(way.sql.upper().split())
+    return sum(words.count(f"ADD {kind}") for kind in ("INDEX", "UNIQUE", "FULLTEXT", "KEY"))
 
 
 def moves(ladder: Ladder, start: int, end: int, rows: int) -> list[Move]:
@@ -88,7 +100,7 @@ def grouped(found: list[Move], rollout: Rollout, rows: int, *, with_sync: bool) 
     current: list[Move] = []
     spent = 0.0
     for move in found:
-        large = rows >= rollout.plan.plan.large_rows and move.way.algorithm != "INSTANT" and not move.way.fk_checks_off
+        large = rows >= rollout.plan.plan.large_rows and (move.way.algorithm == "COPY" or built_indexes(move.way) > 0)
         if large or move.estimate_ms > budget:
             groups += [Group(tuple(current), in_hold=True)] if current else []
             groups.append(Group((move,), in_hold=False))
@@ -103,7 +115,7 @@ def grouped(found: list[Move], rollout: Rollout, rows: int, *, with_sync: bool) 
         groups.append(Group(tuple(current), in_hold=True))
         current = []
     if current or with_sync:
-        groups.append(Group(tuple(current), in_hold=True, sync=with_sync))
+        groups.append(Group(tuple(current), in_hold=True, sync="on" if with_sync else None))
     return groups
 
 
@@ -125,21 +137,23 @@ def _in_one_hold(rollout: Rollout, group: Group, ladder: Ladder, direction: str)
     """Every client waits meanwhile, so inside there is one look before, one after, and the audit trail is written later."""
     tables, related = rollout.tables_to_lock()
     with rollout.recorded_later(), \
-            rollout.timed(PHASE, f"hold for {len(group.moves) + 2 * group.sync} objects", direction=direction,
+            rollout.timed(group.phase, f"hold for {len(group.moves) + 2 * bool(group.sync)} objects", direction=direction,
                           statement=f"LOCK TABLES {quote(rollout.table)} WRITE") as facts, \
             hold(rollout.target, rollout.watchdog, rollout.limits, tables, related, rollout.check_owner) as (session, waited_s):
         began = waits.now_s()
         facts["waited_for_gap_s"] = round(waited_s, 3)
         session.run(f"USE {quote(rollout.schema)}")
         with rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_s):
+            if group.sync == "off":
+                sync_install.take_off_in(rollout, session, group.phase)
             here = ladder.position(catalogue.shape(session, rollout.schema, rollout.table), rollout.table)
             left = [move for move in group.moves if (move.to > here if direction == "forward" else move.to < here)]
             for move in left:
                 _act(rollout, session, move, ladder, direction)
             if left:
                 _landed_as_rehearsed(rollout, session, left[-1], ladder)
-            if group.sync:
-                sync_install.put_on(rollout, session)
+            if group.sync == "on":
+                sync_install.put_on(rollout, session, group.phase)
         facts["held_ms"] = round((waits.now_s() - began) * 1000, 1)
 
 
@@ -160,7 +174,7 @@ def _move(rollout: Rollout, session: Session, move: Move, ladder: Ladder, direct
 def _act(rollout: Rollout, session: Session, move: Move, ladder: Ladder, direction: str, gap: Gap | None = None) -> None:
     """Send one move's statements; after a failure the catalogue says whether it happened all the same (case C84)."""
     rollout.check_owner()
-    with rollout.timed(PHASE, move.stair.name, direction=direction, statement=move.way.statement) as facts:
+    with rollout.timed(Phase(move.stair.phase), move.stair.name, direction=direction, statement=move.way.statement) as facts:
         facts["algorithm"] = move.way.algorithm + (", foreign_key_checks=0" if move.way.fk_checks_off else "")
         facts["estimate_ms"] = round(move.estimate_ms, 1)
         try:

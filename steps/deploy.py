@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 
 from steps import waits
 from steps.errors import DeployFailed, RolloutError, Stopped, WaitingForPerson
@@ -26,12 +27,12 @@ PHASE = Phase.DEPLOY
 
 
 def is_done(rollout: Rollout) -> bool:
-    return rollout.ledger.phase_state(Phase.DEPLOY) == "done"
+    return rollout.ledger.phase_state(PHASE) == "done"
 
 
 def v1_may_live(rollout: Rollout) -> bool:
     """Whether instances of the new generation may be running: deployed, or a deploy or its way back was begun."""
-    return rollout.ledger.phase_state(Phase.DEPLOY) in ("done", "running")
+    return rollout.ledger.phase_state(PHASE) in ("done", "running")
 
 
 def steps(rollout: Rollout) -> list[Step]:
@@ -54,21 +55,36 @@ def _ready(rollout: Rollout) -> Outcome:
 
 
 def _forward(rollout: Rollout) -> Outcome:
-    deploy = rollout.plan.deploy
-    if deploy.how == "manual":
-        who = _confirmed(rollout, "the new generation (V1) is deployed and healthy",
-                         f"rollout run {rollout.plan.id} --deployed-by NAME")
-        with rollout.timed(Phase.DEPLOY, "confirmed by hand") as facts:
-            facts["deployed_by"] = who
-    else:
-        rollout.ledger.set_phase(Phase.DEPLOY, "running")
-        with rollout.timed(Phase.DEPLOY, "deploy command", statement=deploy.command) as facts:
-            facts |= _run(rollout, "deploy command", deploy.command or "", "v1")
-        if deploy.health_command:
-            with rollout.timed(Phase.DEPLOY, "health", statement=deploy.health_command):
-                _wait_for_health(rollout, deploy.health_command)
-    rollout.ledger.set_phase(Phase.DEPLOY, "done", {"how": deploy.how})
+    plan = rollout.plan.deploy
+    how = put_out(rollout, PHASE, plan.command if plan.how == "command" else None, plan.health_command, "v1",
+                  "the new generation (V1) is deployed and healthy", f"rollout run {rollout.plan.id} --deployed-by NAME",
+                  before=lambda: rollout.ledger.set_phase(PHASE, "running"))
+    rollout.ledger.set_phase(PHASE, "done", {"how": how})
     return Outcome.DONE
+
+
+def put_out(rollout: Rollout, phase: Phase, command: str | None, health_command: str | None, generation: str, what: str, call: str, *,
+            direction: str = "forward", before: Callable[[], None] = lambda: None) -> str:
+    """
+    Put *generation* out by *command*, else let a person confirm *what*; return how it was done.
+
+    Raises:
+        DeployFailed: the command or its health failed or ran over the deadline.
+        WaitingForPerson: there is no command and nobody has confirmed; *call* is what continues.
+    """
+    if not command:
+        who = _confirmed(rollout, what, call)
+        before()
+        with rollout.timed(phase, "confirmed by hand", direction=direction) as facts:
+            facts["deployed_by"] = who
+        return f"confirmed by {who}"
+    before()
+    with rollout.timed(phase, f"command for {generation}", direction=direction, statement=command) as facts:
+        facts |= _run(rollout, "command", command, generation)
+    if health_command:
+        with rollout.timed(phase, "health", direction=direction, statement=health_command):
+            _wait_for_health(rollout, health_command)
+    return "by command"
 
 
 def prepared_to_go_back(rollout: Rollout) -> None:
@@ -84,16 +100,9 @@ def prepared_to_go_back(rollout: Rollout) -> None:
 
 
 def _backward(rollout: Rollout) -> Outcome:
-    command = rollout.plan.deploy.rollback_command
-    if command:
-        with rollout.timed(Phase.DEPLOY, "rollback command", direction="back", statement=command) as facts:
-            facts |= _run(rollout, "deploy.rollback_command", command, "v0")
-    else:
-        who = _confirmed(rollout, "the old generation (V0) is back and no V1 instance is left",
-                         f"rollout rollback {rollout.plan.id} … --deployed-by NAME")
-        with rollout.timed(Phase.DEPLOY, "confirmed by hand", direction="back") as facts:
-            facts["deployed_by"] = who
-    rollout.ledger.set_phase(Phase.DEPLOY, "undone")
+    put_out(rollout, PHASE, rollout.plan.deploy.rollback_command, None, "v0", "the old generation (V0) is back and no V1 instance is left",
+            f"rollout rollback {rollout.plan.id} … --deployed-by NAME", direction="back")
+    rollout.ledger.set_phase(PHASE, "undone")
     return Outcome.DONE
 
 
@@ -164,7 +173,7 @@ def failed_and_taken_back(rollout: Rollout, failure: RolloutError) -> None:
         DeployFailed: the rollback command failed too.
     """
     if not rollout.plan.deploy.rollback_command:
-        rollout.ledger.set_phase(Phase.DEPLOY, "running", {"failure": str(failure)})
+        rollout.ledger.set_phase(PHASE, "running", {"failure": str(failure)})
         raise WaitingForPerson("deploy", f"failed and there is no deploy.rollback_command ({failure})",
                                f"take V1 back by hand, then `rollout rollback {rollout.plan.id} deploy --deployed-by NAME`; or correct "
                                "the cause and run the same command again")

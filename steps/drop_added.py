@@ -6,7 +6,7 @@ import re
 
 from steps.errors import Refused
 from steps.ladder import Ladder
-from steps.mysql import quote
+from steps.mysql import byte_literal, quote
 from steps.rollout import Rollout
 
 LOOK_LIMIT_MS = 60_000
@@ -37,11 +37,13 @@ def refuse_losses(rollout: Rollout, ladder: Ladder, position: int) -> None:
 
 
 def _rows_with_more(rollout: Rollout, added: list[str]) -> int:
-    """Rows where an added column holds more than its default, or the new side of a pair more than the old side can say."""
-    pairs = [pair for pair in rollout.pairs() if pair.new in added] if set(rollout.plan.filled_columns) <= set(added) else []
-    filled = {pair.new for pair in pairs}
-    conditions = [f"NOT ({quote(column)} <=> DEFAULT({quote(column)}))" for column in added if column not in filled]
-    conditions += [f"NOT ({pair.bytes_of(quote(pair.new))} <=> {pair.bytes_of(pair.to_new())})" for pair in pairs]
+    """Rows where an added column holds more than its default, or the new side of a map a value that the old side cannot say."""
+    elsewhere = set(rollout.plan.filled_columns) | {rename.new for rename in rollout.plan.renames}
+    conditions = [f"NOT ({quote(column)} <=> DEFAULT({quote(column)}))" for column in added if column not in elsewhere]
+    for value_map in rollout.plan.sync:
+        if value_map.new in added:
+            said = ", ".join(byte_literal(value) for value in dict.fromkeys(value_map.to_new.values()))
+            conditions.append(f"CAST(CONVERT({quote(value_map.new)} USING utf8mb4) AS BINARY) NOT IN ({said})")
     if not conditions:
         return 0
     return int(rollout.session.value(f"SELECT /*+ MAX_EXECUTION_TIME({LOOK_LIMIT_MS}) */ COUNT(*) FROM {quote(rollout.table)} "

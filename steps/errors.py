@@ -109,6 +109,12 @@ class CanaryFailed(Stopped):
     """The sync triggers do not do what the plan says; they were removed again before any client met them."""
 
 
+class CleanupBroke(RolloutError):
+    """Somebody still needed what cleanup had buried; the way back follows by itself."""
+
+    exit_code = 5
+
+
 class DeployFailed(RolloutError):
     """The deploy or its health command failed or ran over its deadline."""
 

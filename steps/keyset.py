@@ -66,11 +66,11 @@ class Keyset:
     def equals(self, key: Key) -> tuple[str, Key]:
         return "(" + " AND ".join(f"{quote(c)} = {VALUE}" for c in self.columns) + ")", key
 
-    def among(self, keys: list[Key]) -> tuple[str, Key]:
-        """A condition for exactly *keys*."""
+    def among(self, keys: list[Key], alias: str = "") -> tuple[str, Key]:
+        """A condition for exactly *keys*; *alias* is a table alias with its dot."""
         if len(self.columns) == 1:
-            return f"{self.select} IN ({', '.join([VALUE] * len(keys))})", tuple(key[0] for key in keys)
-        each = self.equals(keys[0])[0]
+            return f"{alias}{self.select} IN ({', '.join([VALUE] * len(keys))})", tuple(key[0] for key in keys)
+        each = "(" + " AND ".join(f"{alias}{quote(c)} = {VALUE}" for c in self.columns) + ")"
         return "(" + " OR ".join([each] * len(keys)) + ")", tuple(value for key in keys for value in key)
 
     def _beyond(self, key: Key, sign: str) -> tuple[str, Key]:

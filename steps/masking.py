@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from urllib.parse import quote, quote_plus
 
 MASK = "***"
@@ -10,9 +11,11 @@ _secrets: set[str] = set()
 
 
 def remember(secret: str | None) -> None:
-    """Mask *secret* and its URL encodings in every text that passes :func:`mask` from now on. Safe to repeat."""
+    """Mask *secret* and its URL, SQL, JSON and shell notations in every text that passes :func:`mask` from now on. Safe to repeat."""
     if secret and len(secret) >= SHORTEST_MASKED:
-        _secrets.update({secret, quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1], secret.replace("'", "''")})
+        slashed = secret.replace("\\", "\\\\")
+        _secrets.update({secret, quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1], secret.replace("'", "''"),
+                         slashed.replace("'", "\\'"), slashed.replace('"', '\\"'), shlex.quote(secret)})
 
 
 def mask(text: str) -> str:

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from steps.plan_sections import (
     Backfill,
@@ -44,8 +44,8 @@ class Plan(Part):
     reconcile: Reconcile = Reconcile()
     cleanup: Cleanup = Cleanup()
     folder: Path = Path()
-    sql_text: dict[str, str] = {}
-    queries: dict[str, str] = {}
+    sql_text: dict[str, str] = Field(default={})
+    queries: dict[str, str] = Field(default={})
 
     @model_validator(mode="after")
     def _pairs_are_apart(self) -> Plan:

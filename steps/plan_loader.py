@@ -75,7 +75,7 @@ def _override(data: dict[str, Any], override: str) -> None:
         node[last] = tomllib.loads(f"value = {raw}")["value"]
     except tomllib.TOMLDecodeError:
         node[last] = raw
-    if isinstance(node[last], bool) and last.endswith("command"):
+    if isinstance(node[last], bool) and last.endswith(("command", "deploy")):
         node[last] = raw
 
 

@@ -1,6 +1,4 @@
-"""
-The sections of a plan, one model each: frozen, an unknown key is an error, impossible combinations are refused.
-"""
+"""The sections of a plan, one model each: frozen, an unknown key is an error, impossible combinations are refused."""
 
 from __future__ import annotations
 

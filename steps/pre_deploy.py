@@ -8,7 +8,7 @@ indexes on filled columns (F15), then the leaves that are due (F9). Its way back
 
 from __future__ import annotations
 
-from steps import catalogue, ddl, deploy, leaves, passes, sync_install
+from steps import catalogue, ddl, deploy, fk_indexes, leaves, passes, sync_install
 from steps.errors import Stopped
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
@@ -149,6 +149,7 @@ def _reverse_renames(rollout: Rollout) -> Outcome:
 
 def _descend(rollout: Rollout) -> Outcome:
     ladder, rows = rollout.ladder(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
+    fk_indexes.put_back(rollout, ladder)
     for group in ddl.grouped(ddl.moves(ladder, rollout.position(), 0, rows), rollout, rows, with_sync=False):
         ddl.carry_out(rollout, group, ladder, "back")
     return Outcome.DONE

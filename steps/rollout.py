@@ -125,6 +125,10 @@ class Rollout:
     def walk(self) -> Walk:
         return Walk(self.session, Keyset.of(self.session, self.schema, self.table), self.pairs(), self.plan.backfill, self.check_owner)
 
+    def walk_without_pairs(self) -> Walk:
+        """A way through the table for what has nothing to do with pairs."""
+        return Walk(self.session, Keyset.of(self.session, self.schema, self.table), (), self.plan.backfill, self.check_owner)
+
     def say(self, what: str, **fields: Any) -> None:
         log.info(what, plan=self.plan.id, table=self.table, **fields)
 

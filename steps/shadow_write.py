@@ -1,13 +1,16 @@
 """
 Phase 5: both sides are written, whoever writes (ADR section 4). On the default path this is proof and the start of the soak.
 
-The canary writes as each generation on the live table, in a transaction that is rolled back; then every row is held against
-its other side once more. The soak that follows lasts until cleanup is asked for.
+With `sync_from = "shadow_write"` (the ADR's order) the triggers come here, and the rows that each generation wrote alone until
+now are reconciled: the side that moved wins, and where both moved `reconcile.conflict` decides or refuses (F4). Then the canary
+writes as each generation on the live table, in a transaction that is rolled back, and every row is held against its other side.
 """
 
 from __future__ import annotations
 
-from steps import canary, passes, waits
+from dataclasses import replace
+
+from steps import canary, ddl, fixes, passes, sync_install, verify, waits
 from steps.errors import Refused, Stopped, VerifyFailed
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
@@ -15,19 +18,61 @@ from steps.step import Step
 from steps.sync import SyncState
 
 PHASE = Phase.SHADOW_WRITE
+RECONCILE = "reconcile"
 
 
 def is_done(rollout: Rollout) -> bool:
-    return rollout.ledger.phase_state(Phase.SHADOW_WRITE) == "done"
+    if rollout.ledger.phase_state(PHASE) != "done":
+        return False
+    late = rollout.plan.plan.syncs_late and bool(rollout.plan.filled_columns) and not rollout.cleanup_began()
+    return not late or rollout.sync_state() is SyncState.ON
 
 
 def steps(rollout: Rollout) -> list[Step]:
-    return [Step("canary on the live table", lambda: _canary(rollout)), Step("parity", lambda: _parity(rollout))]
+    coming = [Step("sync triggers on", lambda: _sync_on(rollout)), Step(RECONCILE, lambda: _reconcile(rollout))]
+    return [*(coming if rollout.plan.plan.syncs_late else []),
+            Step("canary on the live table", lambda: _canary(rollout)), Step("parity", lambda: _parity(rollout))]
 
 
 def back(rollout: Rollout) -> list[Step]:
-    """Ends the soak; the triggers belong to pre_deploy and stay (design section 2)."""
-    return [Step("end the soak", lambda: _end_soak(rollout))]
+    """Ends the soak. Triggers that came in this phase go, after a last reconcile; else they belong to pre_deploy and stay."""
+    going = [Step(f"last {RECONCILE}", lambda: _reconcile(rollout)), Step("sync triggers off", lambda: _sync_off(rollout))]
+    return [*(going if rollout.plan.plan.syncs_late else []), Step("end the soak", lambda: _end_soak(rollout))]
+
+
+def _sync_on(rollout: Rollout) -> Outcome:
+    if not rollout.plan.filled_columns or rollout.sync_state() is SyncState.ON:
+        return Outcome.ALREADY_DONE
+    rollout.ledger.set_phase(PHASE, "running")
+    rollout.ledger.reset_pass(RECONCILE)
+    ddl.carry_out(rollout, ddl.Group((), in_hold=True, sync="on", phase=PHASE), rollout.ladder(), "forward")
+    return Outcome.DONE
+
+
+def _sync_off(rollout: Rollout) -> Outcome:
+    rollout.ledger.set_phase(PHASE, "going back")
+    sync_install.take_off(rollout, PHASE)
+    return Outcome.DONE
+
+
+def _reconcile(rollout: Rollout) -> Outcome:
+    """
+    Raises:
+        Stopped: rows that both generations wrote differ, and the plan does not say who wins; lists their keys.
+    """
+    if not rollout.plan.filled_columns or rollout.sync_state() is not SyncState.ON:
+        return Outcome.ALREADY_DONE
+    conflict = rollout.plan.reconcile.conflict
+    walk = rollout.walk()
+    walk = replace(walk, decided_by=fixes.reconcile(walk.pairs, conflict))
+    rollout.ledger.reset_pass(RECONCILE)
+    with rollout.timed(PHASE, RECONCILE) as facts:
+        left = passes.fill(walk, rollout.ledger, RECONCILE, rollout.told)
+        facts |= {"rows": rollout.ledger.passes()[RECONCILE]["rows_changed"], "conflicts": left.count, "keys": list(left.keys)}
+    if left.count:
+        raise Stopped(f"table {rollout.table}", f"{left.count} rows were written by both generations while nothing kept them in step "
+                      f"(keys: {', '.join(left.keys)})", "decide them row by row, or --set reconcile.conflict=new or old; then run again")
+    return Outcome.DONE
 
 
 def _canary(rollout: Rollout) -> Outcome:
@@ -35,10 +80,10 @@ def _canary(rollout: Rollout) -> Outcome:
         return Outcome.ALREADY_DONE
     state = rollout.sync_state()
     if state is not SyncState.ON:
-        raise Stopped(f"table {rollout.table}", f"sync triggers: {state.value} (case C74)", "run the same command again: phase "
-                      "pre_deploy puts them back and looks for rows that differ")
+        raise Stopped(f"table {rollout.table}", f"sync triggers: {state.value} (case C74)", "run the same command again: the phase that "
+                      "brings them puts them back and looks for rows that differ")
     rollout.check_owner()
-    with rollout.timed(Phase.SHADOW_WRITE, "canary") as facts:
+    with rollout.timed(PHASE, "canary") as facts:
         try:
             facts["notes"] = waits.retry(lambda: canary.sing(rollout.session, rollout.table, rollout.schema, rollout.pairs()),
                                          tries=5, first_wait_s=0.2, longest_wait_s=2)
@@ -52,17 +97,19 @@ def _canary(rollout: Rollout) -> Outcome:
 def _parity(rollout: Rollout) -> Outcome:
     found: dict[str, object] = {}
     if rollout.plan.filled_columns:
-        with rollout.timed(Phase.SHADOW_WRITE, "parity") as facts:
+        with rollout.timed(PHASE, "parity") as facts:
             left = passes.disagreements(rollout.walk())
             facts |= {"rows": left.rows_examined, "differ": left.count, "keys": list(left.keys)}
         found = {"rows examined": left.rows_examined, "rows that differ": left.count}
-        if left.count:
-            raise VerifyFailed(f"table {rollout.table}", f"{left.count} rows disagree (keys: {', '.join(left.keys)})",
-                               f"on_fail = {rollout.plan.on_fail}")
-    rollout.ledger.set_phase(Phase.SHADOW_WRITE, "done", found)
+        wrong = [f"{left.count} rows disagree (keys: {', '.join(left.keys)})"] if left.count else []
+        if rollout.plan.plan.syncs_late:
+            wrong = verify.look(rollout).wrong  # phase 4 could not be exact without sync (F4); now it is
+        if wrong:
+            raise VerifyFailed(f"table {rollout.table}", "; ".join(wrong), f"on_fail = {rollout.plan.on_fail}")
+    rollout.ledger.set_phase(PHASE, "done", found)
     return Outcome.DONE
 
 
 def _end_soak(rollout: Rollout) -> Outcome:
-    rollout.ledger.set_phase(Phase.SHADOW_WRITE, "undone")
+    rollout.ledger.set_phase(PHASE, "undone")
     return Outcome.DONE

@@ -20,17 +20,23 @@ from steps.errors import PlanInvalid
 
 Expectation = Literal["no rows", "some rows", "one value"]
 WRITING = ("INTO", "UPDATE", "DELETE", "LOCK")  # reserved words, so no unquoted name is called so
+NEEDS_SYNC = re.compile(r"^--\s*needs:\s*sync\s*$", re.MULTILINE)
 SHORTEST_ALTER = 4
 EXPECT = re.compile(r"^--\s*expect:\s*(.+?)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Query:
-    """A smoke query and what it must answer: no rows, some rows, one value (any), or one given value."""
+    """
+    A smoke query and what it must answer: no rows, some rows, one value (any), or one given value.
+
+    *needs_sync* (`-- needs: sync`) is for queries that can only hold while the triggers are on; until then they are not due.
+    """
 
     name: str
     sql: str
     expect: str
+    needs_sync: bool = False
 
 
 def _tokens(file: Path, text: str) -> list[Token]:
@@ -102,4 +108,4 @@ def query_statement(file: Path, text: str) -> Query:
     if not expect or not (expect[1] in ("no rows", "some rows", "one value") or expect[1].startswith("value ")):
         raise PlanInvalid(f"{file}:1", "has no known expectation",
                           "begin with `-- expect: no rows`, `some rows`, `one value` or `value X`")
-    return Query(file.name, statement, expect[1])
+    return Query(file.name, statement, expect[1], needs_sync=bool(NEEDS_SYNC.search(text)))

@@ -9,10 +9,8 @@ from steps.mysql import Session, quote
 from steps.phase import Phase
 from steps.rollout import Rollout
 
-PHASE = Phase.PRE_DEPLOY
 
-
-def put_on(rollout: Rollout, session: Session) -> None:
+def put_on(rollout: Rollout, session: Session, phase: Phase) -> None:
     """Create the triggers and let the canary prove them, before any client can meet them; on failure they are gone again."""
     pairs = sync.pairs(session, rollout.plan, rollout.schema)
     wanted = sync.sync_triggers(rollout.plan.id, pairs)
@@ -23,39 +21,48 @@ def put_on(rollout: Rollout, session: Session) -> None:
             session.verbatim(trigger.drop())
     for trigger in wanted:
         statement = trigger.create(rollout.table, definer, sync.last_foreign_trigger(session, rollout.schema, rollout.table, trigger))
-        with rollout.timed(PHASE, f"trigger {trigger.name}", statement=statement):
+        with rollout.timed(phase, f"trigger {trigger.name}", statement=statement):
             session.verbatim(statement)
     try:
-        with rollout.timed(PHASE, "canary") as facts:
+        with rollout.timed(phase, "canary") as facts:
             facts["notes"] = canary.sing(session, rollout.table, rollout.schema, pairs)
     except Refused as could_not_look:
         if "canary" not in rollout.accepted:
-            _take_off(rollout, session, wanted)
+            _take_off(rollout, session, wanted, phase)
             raise Stopped(could_not_look.subject, could_not_look.reason, could_not_look.remedy) from None
     except (CanaryFailed, StatementFailed):
-        _take_off(rollout, session, wanted)
+        _take_off(rollout, session, wanted, phase)
         raise
 
 
-def _take_off(rollout: Rollout, session: Session, wanted: tuple[sync.SyncTrigger, ...]) -> None:
+def _take_off(rollout: Rollout, session: Session, wanted: tuple[sync.SyncTrigger, ...], phase: Phase) -> None:
     """Drop the triggers, INSERT first (case C53)."""
     there = {trigger.name for trigger in catalogue.triggers(session, rollout.schema, rollout.table)}
     for trigger in reversed(wanted):
         if trigger.name in there:
             rollout.check_owner()
-            with rollout.timed(PHASE, f"trigger {trigger.name}", direction="back", statement=trigger.drop()):
+            with rollout.timed(phase, f"trigger {trigger.name}", direction="back", statement=trigger.drop()):
                 session.verbatim(trigger.drop())
 
 
-def take_off(rollout: Rollout) -> None:
-    """Take both triggers off in one hold. Safe to repeat; nothing happens where none stands."""
-    names = [sync.SyncTrigger(sync.trigger_name(rollout.plan.id, event), event, "") for event in ("UPDATE", "INSERT")]
+def _ours(rollout: Rollout) -> tuple[sync.SyncTrigger, ...]:
+    """Our triggers by name alone: enough to take them off, whatever their body."""
+    return tuple(sync.SyncTrigger(sync.trigger_name(rollout.plan.id, event), event, "") for event in ("UPDATE", "INSERT"))
+
+
+def take_off_in(rollout: Rollout, session: Session, phase: Phase) -> None:
+    """Take both triggers off inside a hold that the caller has. Safe to repeat."""
+    _take_off(rollout, session, _ours(rollout), phase)
+
+
+def take_off(rollout: Rollout, phase: Phase = Phase.PRE_DEPLOY) -> None:
+    """Take both triggers off in one hold of its own. Safe to repeat; nothing happens where none stands."""
     there = {trigger.name for trigger in catalogue.triggers(rollout.session, rollout.schema, rollout.table)}
-    if not there & {trigger.name for trigger in names}:
+    if not there & {trigger.name for trigger in _ours(rollout)}:
         return
     tables, related = rollout.tables_to_lock()
     with rollout.recorded_later(), \
             hold(rollout.target, rollout.watchdog, rollout.limits, tables, related, rollout.check_owner) as (session, _waited_s):
         session.run(f"USE {quote(rollout.schema)}")
         with rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_s):
-            _take_off(rollout, session, tuple(names))
+            take_off_in(rollout, session, phase)

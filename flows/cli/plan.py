@@ -70,7 +70,7 @@ def _document(desk: Rollout) -> dict[str, Any]:
 
 
 def _group(group: Group) -> dict[str, Any]:
-    return {"name": group.name, "in_one_hold": group.in_hold, "sync": group.sync,
+    return {"name": group.name, "in_one_hold": group.in_hold, "sync": group.sync == "on",
             "steps": [{"step": move.stair.name, "algorithm": move.way.algorithm, "foreign_key_checks": int(not move.way.fk_checks_off),
                        "lock": LOCKS[move.way.algorithm], "estimate_ms": round(move.estimate_ms, 1),
                        "sql": [*move.way.before, move.way.statement], "way_back": move.stair.down.statement} for move in group.moves]}
@@ -80,7 +80,8 @@ def _pass_sql(desk: Rollout, pairs: tuple[Pair, ...]) -> str | None:
     if not pairs:
         return None
     keep = catalogue.self_updating_columns(desk.session, desk.schema, desk.table)
-    return f"UPDATE `{desk.table}` SET {fixes.assignments(fixes.old_decides(pairs), keep)} WHERE <primary keys of the chunk's rows that disagree>"
+    sets = fixes.assignments(fixes.old_decides(pairs), keep)
+    return f"UPDATE `{desk.table}` SET {sets} WHERE <primary keys of the chunk's rows that disagree>"
 
 
 def _show(end: Ending, document: dict[str, Any], *, with_sql: bool) -> None:

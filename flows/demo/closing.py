@@ -22,7 +22,8 @@ def told(console: Console, database: Target, fleet: Fleet, ui: str, seconds: flo
     failed = sum(report.failed.values())
     rows = [("requests sent", report.requests), ("failed", failed),
             ("metadata-lock deadlocks (1213, retryable)", report.deadlocks),
-            ("old snapshots (1412, retryable)", report.snapshots), ("wrong reads", report.wrong_reads), ("jobs run twice", report.run_twice),
+            ("old snapshots (1412, retryable)", report.snapshots), ("wrong reads", report.wrong_reads),
+            ("jobs run twice", report.run_twice),
             ("acknowledged writes", report.acknowledged_writes), ("of these wrong on either side afterwards", len(wrong)),
             ("longest stall of a request", f"{report.longest_request_ms:.0f} ms"), ("whole demo", f"{seconds:.0f} s")]
     summary = Table("what", "how much", title="Demo", title_justify="left")

@@ -44,11 +44,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Look:
-    """What a check may look at: a session in the target's schema, the target, and the plan."""
+    """
+    What a check may look at: a session in the target's schema, the target, and the plan.
+
+    *begun* says that the ledger knows this plan on this table: then the staircase judges which columns must stand.
+    """
 
     session: Session
     target: Target
     plan: Plan
+    begun: bool = False
 
     @property
     def schema(self) -> str:

@@ -93,7 +93,9 @@ def _partitions(look: Look) -> list[Finding]:
 
 
 def _columns(look: Look, columns: list[str]) -> list[Finding]:
-    """Every column that the plan takes for given stands there; names of columns have no case."""
+    """Every column that the plan takes for given stands there before the first run; names of columns have no case."""
+    if look.begun:
+        return []
     given = {pair.old: "[[sync]] old" for pair in look.plan.sync}
     given.update({rename.old: "a rename's from" for rename in look.plan.renames})
     given.update({name: "cleanup.drop" for name in look.plan.cleanup.drop if name not in given})

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Iterator
 
+import pymysql
 import pytest
+from sqlalchemy import make_url
 
-from steps.target import ENVIRONMENT
+from deploy.mysql_server import Server
+from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import DEPLOYED, PLAN, Call, caller
-from tests.conftest import App
+from tests.conftest import SHIPPED, App, add_jobs, statements
 
 
 @pytest.fixture(autouse=True)
@@ -40,3 +44,57 @@ def begun(here: Call, seeded: App) -> App:
     answer = here("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED)
     assert answer.code == 0, answer.text
     return seeded
+
+
+@pytest.fixture(scope="module")
+def crowd(server: Server) -> Iterator[Target]:
+    """A schema that many calls share because none of them may change it: the old database and nine jobs."""
+    target = Target(make_url(server.url).set(database=f"t_{uuid.uuid4().hex[:20]}"))
+    admin = App(target, "")
+    admin.run(f"CREATE DATABASE `{target.schema}`")
+    app = App(target)
+    for statement in statements((SHIPPED / "baseline.sql").read_text()):
+        app.run(statement)
+    app.run("INSERT INTO `User` (id, email, updatedAt) VALUES ('u1', 'u1@example.org', UTC_TIMESTAMP(3))")
+    add_jobs(app, 9)
+    app.close()
+    yield target
+    admin.run(f"DROP DATABASE `{target.schema}`")
+    admin.close()
+
+
+@pytest.fixture
+def bystander(crowd: Target) -> Iterator[App]:
+    """A client of the shared schema."""
+    app = App(crowd)
+    yield app
+    app.close()
+
+
+@pytest.fixture
+def bystander_url(crowd: Target) -> str:
+    """The shared schema as the command line takes it."""
+    return crowd.url.render_as_string(hide_password=False)
+
+
+@pytest.fixture
+def there(call: Call, monkeypatch: pytest.MonkeyPatch, bystander_url: str) -> Call:
+    """The command line with ROLLOUT_DATABASE_URL set to the shared schema."""
+    monkeypatch.setenv(ENVIRONMENT, bystander_url)
+    return call
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_tls_context() -> Iterator[None]:
+    """PyMySQL reads the system's certificates for every connection, 30 ms each; here once will do."""
+    made: dict[str, object] = {}
+    real = pymysql.connections.Connection._create_ssl_ctx
+
+    def once(connection: pymysql.connections.Connection, sslp: object) -> object:
+        if repr(sslp) not in made:
+            made[repr(sslp)] = real(connection, sslp)
+        return made[repr(sslp)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pymysql.connections.Connection, "_create_ssl_ctx", once)
+        yield

@@ -77,7 +77,10 @@ def test_v0_moves_on_without_sync_and_the_next_run_lets_the_old_side_decide(roll
     assert seeded.value("SELECT COUNT(*) FROM AiAnalysisJob WHERE lifecycleStatus = 'succeeded'") == 10
 
 
-@pytest.mark.parametrize("phase", list(Through))
+STANDING = tuple(phase for phase in Through if phase is not Through.CLEANUP)
+
+
+@pytest.mark.parametrize("phase", STANDING)
 def test_a_phase_that_stands_below_another_is_not_undone(rollouts: Callable[..., Rollout], seeded: App, phase: Through) -> None:
     forward(rollouts)
     if phase is Through.SHADOW_WRITE:
@@ -92,7 +95,7 @@ def test_a_phase_that_stands_below_another_is_not_undone(rollouts: Callable[...,
 
 def test_every_phase_goes_back_one_by_one_and_forward_again(rollouts: Callable[..., Rollout], seeded: App) -> None:
     forward(rollouts)
-    for phase in reversed(list(Through)):
+    for phase in reversed(STANDING):
         assert actions.rollback(rollouts(), back(phase=phase), PlainConductor()).did == [phase.value]
         assert actions.rollback(rollouts(), back(phase=phase), PlainConductor()).outcome == "nothing to do"
 

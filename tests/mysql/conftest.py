@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Self
 
 import pymysql
 import pytest
@@ -106,7 +107,33 @@ class Aside:
     def ended(self) -> bool:
         return not self._thread.is_alive()
 
-    def join(self) -> Aside:
+    def join(self) -> Self:
         self._thread.join(20)
         assert self.ended, "still waiting"
         return self
+
+
+class Bystander:
+    """Reads and writes the table all the time, each statement on its own; knows its longest one."""
+
+    def __init__(self, client: App) -> None:
+        self.client, self.longest_s, self.done = client, 0.0, 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def _work(self) -> None:
+        while not self._ended.is_set():
+            for statement in ("SELECT COUNT(*) FROM job", "UPDATE job SET note = CONCAT(IFNULL(note, ''), 'x') WHERE id = 'b'"):
+                began = waits.now_s()
+                self.client.run(statement)
+                self.longest_s = max(self.longest_s, waits.now_s() - began)
+                self.done += 1
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        until(lambda: self.done)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(20)

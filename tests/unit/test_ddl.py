@@ -17,7 +17,7 @@ FOREIGN_KEY = Way("ALTER TABLE `t` ADD FOREIGN KEY", "INPLACE", fk_checks_off=Tr
 
 
 def move(name: str, way: Way, estimate_ms: float) -> Move:
-    return Move(Stair(name, way, way, Shape(), after_first_pass=False), way, 1, estimate_ms)
+    return Move(Stair(name, way, way, Shape(), "pre_deploy", after_first_pass=False), way, 1, estimate_ms)
 
 
 def rollout(max_stall_ms: int = 1000, large_rows: int = 100_000) -> Any:
@@ -57,7 +57,7 @@ def test_on_a_large_table_what_reads_rows_goes_alone_whatever_its_estimate(way: 
 
 
 def test_moves_lead_from_where_the_table_stands_up_or_down() -> None:
-    stairs = tuple(Stair(name, Way(f"{name} up", "INSTANT"), Way(f"{name} down", "INSTANT"), Shape(), after_first_pass=False)
+    stairs = tuple(Stair(name, Way(f"{name} up", "INSTANT"), Way(f"{name} down", "INSTANT"), Shape(), "pre_deploy", after_first_pass=False)
                    for name in "abc")
     ladder = Ladder(Shape(), stairs)
 

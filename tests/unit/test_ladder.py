@@ -15,9 +15,10 @@ ONE = Shape({**BASE.columns, "state": "varchar(32) NULL"}, BASE.indexes)
 TWO = Shape(ONE.columns, {**BASE.indexes, "by_state": "INDEX (`state`)"})
 LADDER = Ladder(BASE, (
     Stair("010_state", Way("ALTER TABLE `t` ADD state", "INSTANT"), Way("ALTER TABLE `t` DROP state", "INSTANT"), ONE,
-          after_first_pass=False),
+          "pre_deploy", after_first_pass=False),
     Stair("020_index", Way("ALTER TABLE `t` ADD INDEX", "INPLACE"), Way("ALTER TABLE `t` DROP INDEX", "INPLACE", fk_checks_off=True,
-          before=("ALTER TABLE `t` ADD INDEX x",)), TWO, after_first_pass=True)))
+          before=("ALTER TABLE `t` ADD INDEX x",)), TWO,
+          "pre_deploy", after_first_pass=True)))
 
 
 def with_column(shape: Shape, name: str, definition: str | None) -> Shape:
@@ -59,7 +60,7 @@ def test_a_ladder_survives_json() -> None:
 
 def test_only_what_the_stairs_change_is_judged() -> None:
     assert LADDER.touched() == {"columns": {"state"}, "indexes": {"by_state"}, "foreign_keys": set(), "checks": set()}
-    assert (LADDER.top, LADDER.before_first_pass) == (2, 1)
+    assert (LADDER.top, LADDER.expanded, LADDER.before_first_pass) == (2, 2, 1)
 
 
 @pytest.mark.parametrize(("algorithm", "clause"), [

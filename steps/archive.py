@@ -1,0 +1,152 @@
+"""
+The archive: what cleanup takes away, kept by key, counted and compared with the table before anything is dropped (case C98).
+
+One table beside the ledger for each plan, `_rollout_archive_<hash>`: the primary key and the removed columns as they were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from steps import catalogue, passes, waits
+from steps.agreement import Pair
+from steps.errors import Stopped
+from steps.keyset import Key, decode, encode
+from steps.mysql import quote
+from steps.rollout import Rollout
+from steps.rungs import tombstone
+
+PASS = "archive"  # noqa: S105  # a pass over rows
+ROWS = 2000
+
+
+def name(rollout: Rollout) -> str:
+    """The archive's quoted name."""
+    return f"{quote(rollout.ledger.home)}.{quote(plain_name(rollout))}"
+
+
+def plain_name(rollout: Rollout) -> str:
+    return "_rollout_archive_" + hashlib.sha256("/".join(rollout.ledger.key).encode()).hexdigest()[:24]
+
+
+def stands(rollout: Rollout) -> bool:
+    return catalogue.exists(rollout.session, rollout.ledger.home, plain_name(rollout))
+
+
+def is_complete(rollout: Rollout) -> bool:
+    """Whether this cleanup's archive was filled and found equal to the table; one left by an earlier cleanup does not count."""
+    return bool((rollout.ledger.passes().get(PASS) or {}).get("finished_at")) and stands(rollout)
+
+
+def fill(rollout: Rollout) -> int:
+    """
+    Copy the tombstones of every row by key, chunk by chunk; return how many rows the archive holds. Safe to repeat and to kill.
+
+    Tombstones no longer change: nobody names them and the triggers are off. Takes no lock on rows.
+
+    Raises:
+        Stopped: the archive is not equal to the table afterwards.
+    """
+    live, walk = rollout.live(), rollout.walk_without_pairs()
+    if PASS not in rollout.ledger.passes():
+        remove(rollout)  # one that an earlier cleanup left behind
+    _create(rollout, live, walk.keyset.columns)
+    rollout.ledger.start_pass(PASS)
+    if not rollout.ledger.passes()[PASS]["finished_at"]:
+        _copy(rollout, walk)
+        wrong = _unequal(rollout, walk)
+        if wrong:
+            raise Stopped(f"archive of {rollout.table}", f"{wrong} rows differ from the table",
+                          "nothing was dropped; run the same command again")
+        rollout.ledger.end_sweep(PASS, finished=True)
+    return int(rollout.session.value(f"SELECT COUNT(*) FROM {name(rollout)}"))
+
+
+def remove(rollout: Rollout) -> None:
+    """Drop the archive: its values are back on the table, or nobody may need them any more. Safe to repeat."""
+    rollout.session.run(f"DROP TABLE IF EXISTS {name(rollout)}")
+
+
+def checksum(rollout: Rollout) -> int:
+    """A checksum over keys and values, independent of order."""
+    columns = ", ".join(f"HEX({quote(c)})" for c in [*rollout.walk_without_pairs().keyset.columns, *rollout.plan.removed_columns])
+    return int(rollout.session.value(f"SELECT BIT_XOR(CAST(CRC32(CONCAT_WS('/', {columns})) AS UNSIGNED)) FROM {name(rollout)}") or 0)
+
+
+def restore(rollout: Rollout, pairs: tuple[Pair, ...]) -> int:
+    """
+    Put archived values back where no mapping decides: columns without a counterpart, and pairs whose new value has none.
+
+    Before the triggers come on, since they would take the old side's change for V0's. Rows are picked with SKIP LOCKED, so no
+    application statement waits for a wait of ours. Rows born after the archive have nothing there. Safe to repeat. Returns rows.
+    """
+    walk = rollout.walk_without_pairs()
+    by_pair = {pair.old: pair for pair in pairs}
+    wanted = {c: _where_undecided(by_pair[c]) if c in by_pair else f"a.{quote(c)}" for c in rollout.plan.removed_columns}
+    differ = " OR ".join(f"NOT (HEX(t.{quote(c)}) <=> HEX({value}))" for c, value in wanted.items())
+    keep = [f"t.{quote(c)} = t.{quote(c)}" for c in catalogue.self_updating_columns(rollout.session, rollout.schema, rollout.table)]
+    sets = ", ".join([f"t.{quote(c)} = {value}" for c, value in wanted.items()] + keep)
+    on = " AND ".join(f"a.{quote(c)} = t.{quote(c)}" for c in walk.keyset.columns)
+    source = f"{walk.keyset.name} AS t JOIN {name(rollout)} AS a ON {on}"
+    key = ", ".join(f"t.{quote(c)}" for c in walk.keyset.columns)
+    restored = 0
+    for sweep in range(rollout.plan.backfill.max_passes):
+        left, cursor = 0, None
+        while chunk := walk.keyset.next_keys(rollout.session, cursor, ROWS):
+            rollout.check_owner()
+            among, values = walk.keyset.among(chunk, "t.")
+            left += int(rollout.session.value(f"SELECT COUNT(*) FROM {source} WHERE {among} AND ({differ})", *values))
+            with rollout.session.transaction():
+                picked = rollout.session.query(f"SELECT {key} FROM {source} WHERE {among} AND ({differ}) "
+                                               "FOR UPDATE OF t SKIP LOCKED", *values)
+                if picked:
+                    mine, keys = walk.keyset.among(picked, "t.")
+                    rollout.session.run(f"UPDATE {source} SET {sets} WHERE {mine}", *keys)
+            restored, left, cursor = restored + len(picked), left - len(picked), chunk[-1]
+        if left <= 0:
+            return restored
+        waits.sleep_s(min(0.1 * (sweep + 1), 2))
+    raise Stopped(f"archive of {rollout.table}", f"{left} rows stayed locked by the application", "run the same command again")
+
+
+def _where_undecided(pair: Pair) -> str:
+    """The archived old value where the new side has no counterpart and the two agree; else what is there."""
+    if pair.value_map is None:
+        return f"t.{quote(pair.old)}"
+    archived, new = pair.bytes_of(f"a.{quote(pair.old)}"), pair.bytes_of(f"t.{quote(pair.new)}")
+    allowed = pair.pairs_in(archived, new)
+    return f"CASE WHEN NOT {pair.old_is_known('t.')} AND {allowed} THEN a.{quote(pair.old)} ELSE t.{quote(pair.old)} END"
+
+
+def _create(rollout: Rollout, live: catalogue.Shape, key: tuple[str, ...]) -> None:
+    collation = catalogue.table_collation(rollout.session, rollout.schema, rollout.table)
+    columns = [f"{quote(c)} {live.columns[c].replace(' AUTO_INCREMENT', '')}" for c in key]
+    columns += [f"{quote(c)} {_plain(live.columns[tombstone(c)])}" for c in rollout.plan.removed_columns]
+    rollout.session.run(f"CREATE TABLE IF NOT EXISTS {name(rollout)} ({', '.join(columns)}, PRIMARY KEY ({', '.join(map(quote, key))})) "
+                        f"ENGINE=InnoDB DEFAULT CHARSET={collation.partition('_')[0]} COLLATE={collation}")
+
+
+def _plain(definition: str) -> str:
+    return definition.partition(" ON UPDATE ")[0].replace(" INVISIBLE", "")
+
+
+def _copy(rollout: Rollout, walk: passes.Walk) -> None:
+    cursor: Key | None = decode(rollout.ledger.passes()[PASS]["cursor"])
+    key = walk.keyset.select
+    kept = ", ".join(quote(c) for c in rollout.plan.removed_columns)
+    buried = ", ".join(quote(tombstone(c)) for c in rollout.plan.removed_columns)
+    while chunk := walk.keyset.next_keys(rollout.session, cursor, ROWS):
+        rollout.check_owner()
+        among, values = walk.keyset.among(chunk)
+        with rollout.session.transaction():
+            rows = rollout.session.run(f"INSERT INTO {name(rollout)} ({key}, {kept}) SELECT {key}, {buried} FROM {walk.keyset.name} "
+                                       f"WHERE {among}", *values)
+            rollout.ledger.move_pass(rollout.session, PASS, encode(chunk[-1]), len(chunk), rows)
+        cursor = chunk[-1]
+
+
+def _unequal(rollout: Rollout, walk: passes.Walk) -> int:
+    """Rows of the table whose archived values differ, by bytes; rows born since have no archive and count as equal."""
+    on = " AND ".join(f"a.{quote(c)} = t.{quote(c)}" for c in walk.keyset.columns)
+    differ = " OR ".join(f"NOT (HEX(a.{quote(c)}) <=> HEX(t.{quote(tombstone(c))}))" for c in rollout.plan.removed_columns)
+    return int(rollout.session.value(f"SELECT COUNT(*) FROM {walk.keyset.name} AS t JOIN {name(rollout)} AS a ON {on} WHERE {differ}") or 0)

@@ -1,0 +1,182 @@
+"""
+Phase 6: the old side goes, reversibly (F13). V2 first; then a gate by evidence; triggers off and columns to tombstones in one
+hold; a watch for errors; cooling; an archive by key, compared with the table; at last indexes and columns are dropped.
+Its way back is :mod:`steps.cleanup_back`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from steps import archive, catalogue, ddl, deploy, usage, waits
+from steps.errors import CleanupBroke, Stopped, WaitingForPerson
+from steps.phase import Outcome, Phase
+from steps.rollout import Rollout
+from steps.rungs import TOMBSTONES
+from steps.step import Step
+
+PHASE = Phase.CLEANUP
+
+
+def is_done(rollout: Rollout) -> bool:
+    return rollout.ledger.phase_state(PHASE) == "done"
+
+
+def steps(rollout: Rollout) -> list[Step]:
+    return [Step("allowed to begin", lambda: _allowed(rollout)),
+            Step("put V2 out", lambda: _v2_out(rollout)),
+            Step("nobody uses the old columns", lambda: _gate(rollout)),
+            Step("triggers off, columns to tombstones", lambda: _bury(rollout)),
+            Step("watch for errors", lambda: _watch(rollout)),
+            Step("archive", lambda: _archive(rollout)),
+            Step("drop", lambda: _drop(rollout))]
+
+
+def stage_of(rollout: Rollout) -> dict[str, Any]:
+    detail = rollout.ledger.phases().get(PHASE, {}).get("detail")
+    return dict(detail) if detail else {}
+
+
+def reached(rollout: Rollout, stage: str, state: str = "running", **more: Any) -> None:
+    rollout.ledger.set_phase(PHASE, state, {**stage_of(rollout), "stage": stage, **more})
+
+
+def tombstones(rollout: Rollout) -> int:
+    return rollout.ladder().stair_named(TOMBSTONES) or rollout.ladder().expanded
+
+
+def _allowed(rollout: Rollout) -> Outcome:
+    """
+    Raises:
+        Stopped: verify is too young.
+        WaitingForPerson: nobody has confirmed that the old side may go.
+    """
+    if rollout.cleanup_began():
+        return Outcome.ALREADY_DONE
+    verified = rollout.ledger.phases()[Phase.VERIFY]["at"]
+    due = datetime.fromisoformat(str(verified)) + timedelta(seconds=rollout.plan.cleanup.min_age_s)
+    if _now(rollout) < due:
+        raise Stopped("cleanup", f"verify passed at {verified}, less than cleanup.min_age_s = {rollout.plan.cleanup.min_age_s} s ago",
+                      f"run the same command after {due.isoformat(timespec='seconds')}")
+    what = f"columns {', '.join(rollout.plan.removed_columns)} of {rollout.table} may go; no release before V2 can run afterwards"
+    if "cleanup" not in rollout.accepted and not (rollout.person.confirm and rollout.person.confirm(what)):
+        raise WaitingForPerson("cleanup", f"a person has to confirm that {what}", "add --accept cleanup")
+    return Outcome.DONE
+
+
+def _now(rollout: Rollout) -> datetime:
+    """The server's clock, as every time in the ledger is."""
+    return datetime.fromisoformat(str(rollout.session.value("SELECT UTC_TIMESTAMP(3)"))).replace(tzinfo=UTC)
+
+
+def _v2_out(rollout: Rollout) -> Outcome:
+    if rollout.cleanup_began() and stage_of(rollout).get("v2"):
+        return Outcome.ALREADY_DONE
+    how = deploy.put_out(rollout, PHASE, rollout.plan.cleanup.deploy, rollout.plan.cleanup.health_command, "v2",
+                         "the generation without the old columns (V2) is deployed and no older instance is left",
+                         f"rollout run {rollout.plan.id} --through cleanup --deployed-by NAME",
+                         before=lambda: reached(rollout, "v2 going out"))
+    reached(rollout, "v2 out", v2=how)
+    return Outcome.DONE
+
+
+def _gate(rollout: Rollout) -> Outcome:
+    """
+    Nobody may be seen using the old columns for `cleanup.observe_s`, while we are silent ourselves.
+
+    Raises:
+        Stopped: somebody was seen; or it could not be seen well enough and `cleanup-unseen` is not accepted.
+    """
+    if rollout.position() > rollout.ladder().expanded:
+        return Outcome.ALREADY_DONE
+    with rollout.timed(PHASE, "look for users of the old columns") as facts:
+        before = usage.look(rollout.session, rollout.schema)
+        waits.sleep_s(rollout.plan.cleanup.observe_s)
+        found = usage.between(before, usage.look(rollout.session, rollout.schema), rollout.table, rollout.plan.removed_columns)
+        facts |= {"observed_s": rollout.plan.cleanup.observe_s, "users": list(found.users), "could not look": list(found.unseen)}
+    if found.users:
+        raise Stopped(f"table {rollout.table}", f"the old columns are in use: {'; '.join(found.users)}",
+                      "an older instance is left; nothing was taken away")
+    if found.unseen and "cleanup-unseen" not in rollout.accepted:
+        raise Stopped(f"table {rollout.table}", f"could not look: {'; '.join(found.unseen)}",
+                      "raise the limits and look again, or say that you know from elsewhere with --accept cleanup-unseen")
+    return Outcome.DONE
+
+
+def _bury(rollout: Rollout) -> Outcome:
+    ladder, to = rollout.ladder(), tombstones(rollout)
+    if rollout.position() >= to:
+        return Outcome.ALREADY_DONE
+    rows = catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
+    reached(rollout, "tombstoning")
+    moves = tuple(ddl.moves(ladder, rollout.position(), to, rows))
+    seen = usage.look(rollout.session, rollout.schema)
+    ddl.carry_out(rollout, ddl.Group(moves, in_hold=True, sync="off", phase=PHASE), ladder, "forward")
+    due = _now(rollout) + timedelta(seconds=rollout.plan.cleanup.cooling_s)
+    reached(rollout, "tombstoned", drop_due=due.isoformat(timespec="seconds"), seen=_counters(seen, rollout.table))
+    return Outcome.DONE
+
+
+def _counters(seen: usage.Seen | None, table: str) -> dict[str, Any] | None:
+    """What the watch has to remember across runs; digests of this table only, without their texts."""
+    if seen is None:
+        return None
+    return {"errors": seen.errors, "digests": {d: w for d, (text, _c, w) in seen.digests.items() if table.lower() in text.lower()}}
+
+
+def _watch(rollout: Rollout) -> Outcome:
+    """
+    Raises:
+        CleanupBroke: statements on the table began to fail; the way back follows by itself.
+    """
+    if rollout.position() != tombstones(rollout):
+        return Outcome.ALREADY_DONE
+    if not stage_of(rollout).get("watched"):
+        waits.sleep_s(rollout.plan.cleanup.observe_s)
+    now, then = usage.look(rollout.session, rollout.schema), stage_of(rollout).get("seen")
+    if now and then:
+        before = usage.Seen({d: ("", 0, int(w)) for d, w in then["digests"].items()}, 0, 0, int(then["errors"]), 0)
+        broken = usage.broke(before, now, rollout.table)
+        if broken:
+            raise CleanupBroke(f"table {rollout.table}", broken, "the old columns come back by themselves")
+    reached(rollout, "watched", watched=True)
+    return Outcome.DONE
+
+
+def _due(rollout: Rollout) -> bool:
+    """Whether the drop may come; else the phase is left as cooling, and the run ends well and says when."""
+    due = datetime.fromisoformat(str(stage_of(rollout)["drop_due"]))
+    if _now(rollout) >= due:
+        return True
+    reached(rollout, "cooling", "cooling")
+    rollout.say("drop not due yet", due=due.isoformat(timespec="seconds"))
+    return False
+
+
+def _archive(rollout: Rollout) -> Outcome:
+    if rollout.position() > tombstones(rollout):
+        return Outcome.ALREADY_DONE
+    if not _due(rollout):
+        return Outcome.NOT_DUE
+    reached(rollout, "archiving")
+    with rollout.timed(PHASE, "archive") as facts:
+        facts["rows"] = archive.fill(rollout)
+        facts["checksum"] = archive.checksum(rollout)
+    reached(rollout, "archived")
+    return Outcome.DONE
+
+
+def _drop(rollout: Rollout) -> Outcome:
+    ladder, here = rollout.ladder(), rollout.position()
+    if here < ladder.top:
+        if not _due(rollout):
+            return Outcome.NOT_DUE
+        if rollout.plan.removed_columns and not archive.is_complete(rollout):
+            raise Stopped("cleanup", "the archive is missing, so nothing may be dropped", "run the same command again")
+        rows = catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
+        for group in ddl.grouped(ddl.moves(ladder, here, ladder.top, rows), rollout, rows, with_sync=False):
+            ddl.carry_out(rollout, replace(group, phase=PHASE), ladder, "forward")
+    reached(rollout, "dropped", "done")
+    return Outcome.DONE

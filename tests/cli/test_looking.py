@@ -1,0 +1,188 @@
+"""`check`, `plan`, `rehearse`, `status` and `report`: what they print, and that they leave everything as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from flows.cli.app import app as commands
+from steps.target import ENVIRONMENT
+from tests.cli.calling import DEPLOYED, PLAN, Call, phases, standing
+from tests.conftest import App
+
+PHASES = ["pre_deploy", "deploy", "backfill", "verify", "shadow_write", "cleanup"]
+AT_ONCE_S = 5
+
+
+def fresh(*words: str, url: str = "") -> subprocess.CompletedProcess[str]:
+    """The console script in a process of its own."""
+    return subprocess.run([Path(sys.executable).with_name("rollout"), *words], capture_output=True, text=True, timeout=60, check=False,
+                          env={**os.environ, ENVIRONMENT: url})
+
+
+@pytest.mark.parametrize("words", [
+    ("check", PLAN, "--json"), ("plan", PLAN, "--json"), ("plan", PLAN, "--sql"), ("rehearse", PLAN, "--json"), ("status", PLAN),
+    ("status", PLAN, "--json"), ("report", PLAN), ("report", PLAN, "--json")], ids=" ".join)
+def test_looking_at_a_virgin_database_succeeds_and_changes_nothing(there: Call, bystander: App, words: tuple[str, ...]) -> None:
+    before = standing(bystander)
+
+    answer = there(*words)
+
+    assert answer.code == 0, answer.text
+    if "--json" in words:
+        assert answer.document["exit_code"] == 0
+    assert standing(bystander) == before
+
+
+def test_stdout_of_a_real_process_is_one_document_and_stderr_holds_the_rest(bystander_url: str) -> None:
+    ended = fresh("rehearse", PLAN, "--json", url=bystander_url)
+
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["exit_code"] == 0
+    assert "rehearsed" in ended.stderr
+
+
+def test_status_of_a_virgin_database_says_that_nothing_has_begun(there: Call) -> None:
+    now = there("status", PLAN, "--json").document
+    text = there("status", PLAN).text
+
+    assert [row["phase"] for row in now["phases"]] == PHASES
+    assert {row["state"] for row in now["phases"]} == {"not begun"}
+    assert now["next"] == "pre_deploy: rollout run"
+    assert (now["sync"], now["passes"], now["working_on_it"]) == ("off", [], None)
+    assert "1. pre_deploy" in text
+    assert "next: pre_deploy: rollout run" in text
+
+
+def test_status_after_all_phases_tells_stair_sync_passes_and_what_is_next(here: Call, begun: App) -> None:
+    now = here("status", PLAN, "--json").document
+
+    assert {row["phase"]: row["state"] for row in now["phases"]} == {**dict.fromkeys(PHASES, "done"), "cleanup": "not begun"}
+    assert now["stair"] == now["stairs"] == 11
+    assert now["sync"] == "on"
+    assert now["same_plan_as_begun"] is True
+    assert [each["rows_examined"] for each in now["passes"]] == [9]
+    assert "cleanup" in now["next"]
+    assert "stair 11 of 11; sync triggers: on" in here("status", PLAN).text
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_status_answers_at_once_while_somebody_holds_the_table(here: Call, seeded: App, started: bool,
+                                                              request: pytest.FixtureRequest) -> None:
+    if started:
+        request.getfixturevalue("begun")
+    seeded.run("LOCK TABLES AiAnalysisJob WRITE")
+    began = time.monotonic()
+
+    answer = here("status", PLAN, "--json")
+
+    assert time.monotonic() - began < AT_ONCE_S
+    assert answer.code == 0, answer.text
+    assert answer.document["next"].startswith("cleanup" if started else "pre_deploy")
+    seeded.run("UNLOCK TABLES")
+
+
+def test_status_and_report_say_what_a_drifted_or_missing_table_looks_like(here: Call, begun: App) -> None:
+    begun.run("ALTER TABLE AiAnalysisJob DROP COLUMN queueName")
+    drifted = here("status", PLAN, "--json")
+    begun.run("RENAME TABLE AiAnalysisJob TO Gone")
+    gone = here("status", PLAN, "--json")
+
+    assert drifted.code == gone.code == here("report", PLAN).code == 0
+    assert "queueName" in drifted.document["drift"]
+    assert gone.document["stair"] is None
+    assert gone.document["drift"]
+
+
+def test_check_lists_every_finding_with_its_remedy_and_key(there: Call, bystander: App) -> None:
+    bystander.run("UPDATE AiAnalysisJob SET status = 'odd' WHERE id = 'c000001'")
+    try:
+        answer = there("check", PLAN, "--json")
+        text = there("check", PLAN)
+    finally:
+        bystander.run("UPDATE AiAnalysisJob SET status = 'processing' WHERE id = 'c000001'")
+
+    assert answer.code == text.code == 3
+    found = answer.document["findings"]
+    assert answer.document["refused"] == sum(f["severity"] == "refuse" for f in found) == 1
+    assert {"check", "severity", "subject", "what", "remedy", "accept", "could_not_look"} <= set(found[0])
+    assert "refuse [statuses]" in text.text
+    assert "1 refuse" in text.text
+
+
+def test_plan_with_sql_prints_every_statement_that_a_run_records(here: Call, seeded: App) -> None:
+    printed = here("plan", PLAN, "--sql").text
+    steps = here("plan", PLAN, "--json").document
+
+    assert here("run", PLAN, "--no-prefect", *DEPLOYED).code == 0
+    ran = [str(row[0]) for row in seeded.rows("SELECT statement FROM _rollout_event WHERE statement LIKE 'ALTER TABLE%'")]
+    assert len(ran) == 11
+    for statement in ran:
+        assert " ".join(statement.split()) in printed
+    assert "CREATE " in printed
+    assert "TRIGGER `rollout_ai_analysis_job_bu`" in printed
+    assert "UPDATE `AiAnalysisJob` SET" in printed
+    assert "FORCE INDEX (`idx_lifecycleStatus_createdAt`)" in printed
+    assert (steps["stair"], steps["stairs"]) == (0, 11)
+    assert [step["algorithm"] for group in steps["groups"] for step in group["steps"]].count("INSTANT") >= 6
+    assert here("plan", PLAN, "--json").document["groups"] == []
+
+
+def test_rehearse_names_every_step_with_both_ways(there: Call) -> None:
+    document = there("rehearse", PLAN, "--json").document
+    text = there("rehearse", PLAN).text
+
+    assert document["stairs"][0]["step"] == "010_widen_job_type"
+    assert len(document["stairs"]) == 11
+    assert all(stair["up"] and stair["down"] for stair in document["stairs"])
+    assert "each landing exactly one stair lower" in text
+
+
+def test_report_tells_who_why_what_and_how_it_ended_in_three_forms(here: Call, begun: App, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+
+    document = here("report", PLAN, "--json").document
+    text = here("report", PLAN).text
+    assert here("report", PLAN, "--html", str(page)).code == 0
+
+    (run,) = document["runs"]
+    assert (run["actor"], run["reason"], run["verb"], run["exit_code"]) == ("ann", "it is due", "run", 0)
+    assert run["started_at"] < run["ended_at"]
+    assert {event["phase"] for event in run["events"]} == set(PHASES) - {"cleanup"}
+    assert sum(1 for event in run["events"] if event["statement"]) >= 14
+    assert next(event["row_count"] for event in run["events"] if event["step"] == "first pass") == 6
+    for form in (text, page.read_text()):
+        for fact in ("ann", "it is due", "010_widen_job_type", "first pass", "CREATE", "true"):
+            assert fact in form
+    assert "<script" not in page.read_text()
+    assert "http" not in page.read_text().replace("http-equiv", "")
+
+
+def test_report_of_a_virgin_database_says_that_nothing_is_on_record(there: Call) -> None:
+    assert "nothing is on record" in there("report", PLAN).text
+    assert there("report", PLAN, "--json").document["runs"] == []
+
+
+def test_a_reason_with_markup_is_shown_and_not_obeyed(here: Call, seeded: App, tmp_path: Path) -> None:
+    reason = "<script>alert(1)</script> [red]x[/red] 100 %s"
+    assert here("run", PLAN, "--no-prefect", "--through", "pre_deploy", "--reason", reason, *DEPLOYED).code == 0
+
+    assert reason in here("report", PLAN).text
+    assert here("report", PLAN, "--html", str(tmp_path / "r.html")).code == 0
+    assert "<script>" not in (tmp_path / "r.html").read_text()
+    assert phases(seeded) == {"pre_deploy": "done"}
+
+
+def test_every_command_has_help_and_names_its_exit_codes() -> None:
+    for command in commands.registered_commands:
+        assert command.callback is not None
+        assert command.callback.__doc__
+    ended = fresh("--help")
+    assert ended.returncode == 0
+    assert "another rollout holds this table" in " ".join(ended.stdout.replace("│", "").split())

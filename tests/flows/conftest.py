@@ -1,0 +1,50 @@
+"""Prefect as the cockpit has it, in a private home, on a server of its own that starts when the first test asks for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+
+from flows import cockpit
+
+HOME = tempfile.mkdtemp(prefix="rollout-prefect-")
+# Before anything imports Prefect: it reads these once. Batches, because a transaction per task event is slow on SQLite.
+os.environ["PREFECT_HOME"] = HOME
+os.environ.update({
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "50", "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "50",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1", "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "50",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_BATCH_SIZE": "100", "PREFECT_LOGGING_TO_API_BATCH_INTERVAL": "0.2",
+})
+cockpit.prepare(quiet=True)
+
+
+@pytest.fixture(scope="session")
+def prefect_server() -> Iterator[None]:
+    """A Prefect server for the session; without heartbeats, whose thread costs each flow run a second."""
+    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+    from prefect.testing.utilities import prefect_test_harness
+
+    with prefect_test_harness(server_startup_timeout=60), temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+        yield
+    shutil.rmtree(HOME, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_tls_context() -> Iterator[None]:
+    """PyMySQL reads the system's certificates for every connection, 30 ms each; here once will do."""
+    made: dict[str, object] = {}
+    real = pymysql.connections.Connection._create_ssl_ctx
+
+    def once(connection: pymysql.connections.Connection, sslp: object) -> object:
+        if repr(sslp) not in made:
+            made[repr(sslp)] = real(connection, sslp)
+        return made[repr(sslp)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pymysql.connections.Connection, "_create_ssl_ctx", once)
+        yield

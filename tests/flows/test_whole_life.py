@@ -1,0 +1,158 @@
+"""Cleanup and its way back at every point, and the ADR's own order, on a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from flows import actions
+from flows.conductor import PlainConductor
+from flows.params import RollbackRequest, RunRequest, Target, Through
+from steps import plan_loader
+from steps.errors import Stopped, WaitingForPerson
+from steps.phase import Phase
+from steps.plan import Plan
+from steps.rollout import Rollout
+from tests.conftest import BY_COMMAND, STATUSES, App
+
+QUICK = (*BY_COMMAND, "cleanup.deploy=true", "cleanup.rollback_deploy=true", "cleanup.min_age_s=0", "cleanup.observe_s=0",
+         "cleanup.cooling_s=0")
+ACCEPTED = frozenset({"cleanup", "cleanup-unseen", "rename-in-place"})
+Rollouts = Callable[..., Rollout]
+
+
+def quick(*more: str) -> Plan:
+    return plan_loader.load("ai_analysis_job", (*QUICK, *more))
+
+
+def run(rollouts: Rollouts, plan: Plan, through: Through = Through.CLEANUP) -> actions.Result:
+    request = RunRequest(plan="ai_analysis_job", by="tester", reason="because", database="command line", through=through)
+    return actions.run(rollouts(plan=plan, accepted=ACCEPTED), request, PlainConductor())
+
+
+def back(rollouts: Rollouts, plan: Plan, accepted: frozenset[str] = ACCEPTED, **what: object) -> actions.Result:
+    request = RollbackRequest(plan="ai_analysis_job", by="tester", reason="because", database="command line", **what)  # type: ignore[arg-type]
+    return actions.rollback(rollouts(plan=plan, accepted=accepted), request, PlainConductor())
+
+
+def jobs(app: App) -> list[tuple[object, ...]]:
+    return app.rows("SELECT id, status, sessionId, answerId, completedAt, errorMessage FROM AiAnalysisJob ORDER BY id")
+
+
+def test_both_paths_end_in_the_same_table_after_cleanup(rollouts: Rollouts, seeded: App) -> None:
+    run(rollouts, quick())
+    default_path = seeded.create_table()
+    back(rollouts, quick(), to=Target.V0, drop_added=True)
+
+    adr = quick("path=adr")
+    run(rollouts, adr)
+
+    assert seeded.create_table() == default_path
+    for gone in ("`status`", "`sessionId`", "`answerId`", "`completedAt`", "`errorMessage`", "_gone_"):
+        assert gone not in default_path
+    assert seeded.triggers() == []
+
+
+@pytest.mark.parametrize("path", ["zero_downtime", "adr"])
+def test_from_after_the_drop_back_to_the_baseline_with_every_value(rollouts: Rollouts, seeded: App, path: str) -> None:
+    seeded.run("UPDATE AiAnalysisJob SET sessionId = CONCAT('s', id), answerId = 'a' WHERE id < 'c000005'")
+    before, baseline = jobs(seeded), seeded.create_table()
+    plan = quick(f"path={path}")
+    run(rollouts, plan)
+    assert "status" not in seeded.create_table()
+
+    back(rollouts, plan, to=Target.V0, drop_added=True)
+
+    assert seeded.create_table() == baseline
+    assert jobs(seeded) == before
+
+
+def test_what_v2_wrote_is_what_v0_sees_after_the_way_back(rollouts: Rollouts, seeded: App) -> None:
+    plan = quick()
+    run(rollouts, plan)
+    seeded.run("UPDATE AiAnalysisJob SET lifecycleStatus = 'succeeded', finishedAt = '2026-03-03 03:03:03.003' WHERE id = 'c000000'")
+    seeded.run("UPDATE AiAnalysisJob SET lifecycleStatus = 'locked' WHERE id = 'c000001'")
+    seeded.run("INSERT INTO AiAnalysisJob (id, userId, jobType, lifecycleStatus, updatedAt) VALUES "
+               "('v2a', 'u1', 'x', 'cancelled', NOW(3)), ('v2b', 'u1', 'x', 'running', NOW(3))")
+
+    back(rollouts, plan, phase=Through.CLEANUP)
+
+    rows = dict(seeded.rows("SELECT id, CONCAT(status, '/', lifecycleStatus) FROM AiAnalysisJob"))
+    assert rows["c000000"] == "completed/succeeded"
+    assert rows["c000001"] == "processing/locked"  # no mapping decides: the archived value, which agrees
+    assert rows["v2a"] == "failed/cancelled"
+    assert rows["v2b"] == "processing/running"
+    assert str(seeded.value("SELECT completedAt FROM AiAnalysisJob WHERE id = 'c000000'")) == "2026-03-03 03:03:03.003000"
+    assert seeded.triggers() == ["rollout_ai_analysis_job_bi", "rollout_ai_analysis_job_bu"]
+
+
+def test_a_drop_that_is_not_due_ends_well_and_comes_later(rollouts: Rollouts, seeded: App) -> None:
+    waiting = quick("cleanup.cooling_s=3600")
+
+    assert run(rollouts, waiting).outcome == "done"
+    assert rollouts().ledger.phase_state(Phase.CLEANUP) == "cooling"
+    assert "`_gone_status`" in seeded.create_table()
+    assert seeded.triggers() == []
+    seeded.run("INSERT INTO AiAnalysisJob (id, userId, jobType, lifecycleStatus, updatedAt) VALUES ('v2', 'u1', 'x', 'failed', NOW(3))")
+
+    back(rollouts, waiting, phase=Through.CLEANUP)
+
+    assert "_gone_" not in seeded.create_table()
+    assert seeded.value("SELECT status FROM AiAnalysisJob WHERE id = 'v2'") == "failed"
+
+
+def test_cleanup_waits_for_its_confirmation_and_for_verify_to_be_old_enough(rollouts: Rollouts, seeded: App) -> None:
+    run(rollouts, quick(), Through.SHADOW_WRITE)
+    before = seeded.create_table()
+    request = RunRequest(plan="ai_analysis_job", by="tester", reason="because", database="command line", through=Through.CLEANUP)
+
+    with pytest.raises(WaitingForPerson, match="--accept cleanup"):
+        actions.run(rollouts(plan=quick()), request, PlainConductor())
+    with pytest.raises(Stopped, match="min_age_s"):
+        run(rollouts, quick("cleanup.min_age_s=3600"))
+
+    assert seeded.create_table() == before
+
+
+def test_the_adr_path_reconciles_what_each_generation_wrote_alone(rollouts: Rollouts, seeded: App) -> None:
+    adr = quick("path=adr")
+    run(rollouts, adr, Through.BACKFILL)
+    seeded.run("UPDATE AiAnalysisJob SET lifecycleStatus = 'running', updatedAt = NOW(3) WHERE id = 'c000000'")  # V1 alone
+    for number, status in enumerate(STATUSES):  # V0 alone
+        seeded.run("INSERT INTO AiAnalysisJob (id, userId, jobType, status, updatedAt) VALUES (%s, 'u1', 'x', %s, NOW(3))",
+                   f"late{number:06}", status)
+
+    run(rollouts, adr, Through.SHADOW_WRITE)
+
+    pairs = dict(seeded.rows("SELECT id, CONCAT(status, '/', lifecycleStatus) FROM AiAnalysisJob WHERE id LIKE 'late%' OR id = 'c000000'"))
+    assert pairs == {
+        "c000000": "processing/running", "late000000": "pending/pending", "late000001": "processing/running",
+        "late000002": "completed/succeeded", "late000003": "failed/failed"}
+    assert seeded.triggers() == ["rollout_ai_analysis_job_bi", "rollout_ai_analysis_job_bu"]
+
+
+def test_a_row_that_both_moved_stops_the_adr_path_until_the_plan_decides(rollouts: Rollouts, seeded: App) -> None:
+    run(rollouts, quick("path=adr"), Through.VERIFY)
+    seeded.run("UPDATE AiAnalysisJob SET status = 'completed', lifecycleStatus = 'failed', updatedAt = NOW(3) WHERE id = 'c000000'")
+
+    with pytest.raises(Stopped, match="c000000"):
+        run(rollouts, quick("path=adr"), Through.SHADOW_WRITE)
+    run(rollouts, quick("path=adr", "reconcile.conflict=new"), Through.SHADOW_WRITE)
+
+    assert seeded.value("SELECT status FROM AiAnalysisJob WHERE id = 'c000000'") == "failed"
+
+
+def test_the_adr_path_goes_back_phase_by_phase_with_both_renames_reversed(rollouts: Rollouts, seeded: App) -> None:
+    adr, before = quick("path=adr"), jobs(seeded)
+    run(rollouts, adr, Through.SHADOW_WRITE)
+    assert "`finishedAt`" in seeded.create_table()
+    assert "`completedAt`" not in seeded.create_table()
+
+    for phase in ("shadow_write", "verify", "backfill", "deploy", "pre_deploy"):
+        assert back(rollouts, adr, phase=Through(phase)).did == [phase]
+
+    assert jobs(seeded) == before
+    assert seeded.triggers() == []
+    assert "`completedAt`" in seeded.create_table()
+    assert run(rollouts, adr, Through.SHADOW_WRITE).outcome == "done"

@@ -1,0 +1,171 @@
+"""The canary writes as both generations, proves the triggers, and leaves nothing behind (case C40)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steps import canary, sync
+from steps.agreement import Pair
+from steps.errors import CanaryFailed, Refused, Stopped
+from steps.hold import Limits, hold
+from steps.mysql import Session
+from steps.plan import Plan
+from steps.target import Target
+from steps.watchdog import Watchdog
+from tests.conftest import App
+from tests.mysql.conftest import Aside, Clients, Opened, expand
+from tests.plans import ADD_STATE, STATE, Renamed, small
+
+BOTH = [ADD_STATE, Renamed("doneAt", "finishedAt"), Renamed("note", "internalNote")]
+ADDED = f"{STATE}, ADD COLUMN finishedAt DATETIME(3) NULL, ADD COLUMN internalNote TEXT NULL"
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return small(tmp_path, steps=BOTH)
+
+
+def with_triggers(job: App, session: Session, plan: Plan, added: str = ADDED) -> tuple[Pair, ...]:
+    job.run(f"ALTER TABLE job {added}")
+    pairs = sync.pairs(session, plan, str(session.schema))
+    for trigger in sync.sync_triggers(plan.id, pairs):
+        session.verbatim(trigger.create("job", "CURRENT_USER", None))
+    return pairs
+
+
+def sing(session: Session, pairs: tuple[Pair, ...]) -> tuple[str, ...]:
+    return canary.sing(session, "job", str(session.schema), pairs)
+
+
+def settings(session: Session) -> tuple[int, ...]:
+    return session.one("SELECT @@session.autocommit, @@session.foreign_key_checks")
+
+
+def test_right_triggers_pass_and_no_row_is_left(job: App, session: Session, plan: Plan) -> None:
+    job.run("INSERT INTO job (id) VALUES ('mine')")
+    pairs = with_triggers(job, session, plan)
+
+    [note] = sing(session, pairs)
+
+    assert note.startswith("canary wrote ")
+    assert int(note.split()[2]) > 2 * (len(plan.sync[0].to_new) + len(plan.sync[0].to_old))
+    assert job.rows("SELECT id, status, state FROM job") == [("mine", "pending", "pending")]
+    assert settings(session) == (1, 1)
+
+
+@pytest.mark.parametrize("spoil", [
+    "CREATE TRIGGER late BEFORE UPDATE ON job FOR EACH ROW SET NEW.state = 'pending'",
+    "CREATE TRIGGER late BEFORE INSERT ON job FOR EACH ROW SET NEW.status = 'pending'",
+    "CREATE TRIGGER late BEFORE UPDATE ON job FOR EACH ROW SET NEW.internalNote = UPPER(NEW.internalNote)",
+    "CREATE TRIGGER late BEFORE INSERT ON job FOR EACH ROW SET NEW.finishedAt = NULL",
+    "DROP TRIGGER rollout_small_bu",
+    "DROP TRIGGER rollout_small_bi",
+])
+def test_triggers_that_do_something_else_fail_and_no_row_is_left(job: App, session: Session, plan: Plan, spoil: str) -> None:
+    pairs = with_triggers(job, session, plan)
+    job.run(spoil)
+
+    with pytest.raises(CanaryFailed) as raised:
+        sing(session, pairs)
+
+    assert raised.value.exit_code == 4
+    assert job.value("SELECT COUNT(*) FROM job") == 0
+    assert settings(session) == (1, 1)
+
+
+def test_the_table_lock_of_a_hold_survives_the_canary(empty: Target, job: App, session: Session, plan: Plan, clients: Clients) -> None:
+    pairs = with_triggers(job, session, plan)
+    with hold(empty, Watchdog(session), Limits(1000, 5), [(empty.schema, "job")], [], lambda: None) as (holding, _):
+        aside = Aside(clients(), "INSERT INTO job (id, state) VALUES ('a', 'running')")
+        sing(holding, pairs)
+        still = holding.value("SELECT COUNT(*) FROM performance_schema.metadata_locks WHERE OBJECT_NAME = 'job' AND OBJECT_SCHEMA = "
+                              "DATABASE() AND LOCK_TYPE = 'SHARED_NO_READ_WRITE' AND LOCK_STATUS = 'GRANTED'")
+        assert (still, aside.ended) == (1, False)
+
+    assert aside.join().error is None
+    assert job.rows("SELECT id, status, state FROM job") == [("a", "processing", "running")]
+
+
+def test_columns_of_any_kind_that_an_insert_has_to_name_get_a_value(job: App, session: Session, plan: Plan) -> None:
+    kinds = ("TINYINT", "INT UNSIGNED", "BIGINT", "DECIMAL(10,2)", "DOUBLE", "BIT(3)", "CHAR(3)", "VARCHAR(5)", "TEXT", "BINARY(16)",
+             "VARBINARY(8)", "BLOB", "DATE", "DATETIME(6)", "TIMESTAMP", "TIME", "YEAR", "JSON", "ENUM('a','b')", "SET('a','b')",
+             "VARCHAR(36) CHARACTER SET ascii")
+    needed = ", ".join(f"ADD COLUMN needed{n} {kind} NOT NULL" for n, kind in enumerate(kinds))
+    pairs = with_triggers(job, session, plan, f"{ADDED}, {needed}, ADD UNIQUE INDEX u (needed6, needed1)")
+
+    assert sing(session, pairs)[0].startswith("canary wrote")
+
+
+@pytest.mark.parametrize("key", [
+    "INT AUTO_INCREMENT PRIMARY KEY", "BINARY(16) NOT NULL PRIMARY KEY", "BIGINT UNSIGNED NOT NULL PRIMARY KEY"])
+def test_any_key_will_do(job: App, session: Session, plan: Plan, key: str) -> None:
+    job.run("ALTER TABLE job DROP PRIMARY KEY, DROP COLUMN id")
+    job.run(f"ALTER TABLE job ADD COLUMN no {key} FIRST")
+    pairs = with_triggers(job, session, plan)
+
+    assert sing(session, pairs)[0].startswith("canary wrote")
+
+
+def test_renamed_columns_of_any_kind_pass(job: App, session: Session, tmp_path: Path) -> None:
+    kinds = ("VARCHAR(1)", "VARCHAR(5)", "CHAR(7)", "VARCHAR(20) CHARACTER SET ascii", "VARCHAR(20) CHARACTER SET latin1", "DATETIME",
+             "DATETIME(1)", "DATETIME(6)", "TIMESTAMP(3)", "DATE", "INT", "TINYINT", "BIGINT UNSIGNED", "DECIMAL(9,3)", "JSON", "BLOB")
+    job.run("ALTER TABLE job " + ", ".join(f"ADD COLUMN a{n} {kind} NULL, ADD COLUMN b{n} {kind} NULL" for n, kind in enumerate(kinds)))
+    plan = small(tmp_path, steps=[Renamed(f"a{n}", f"b{n}") for n in range(len(kinds))], tail="")
+    pairs = sync.pairs(session, plan, str(session.schema))
+    for trigger in sync.sync_triggers(plan.id, pairs):
+        session.verbatim(trigger.create("job", "CURRENT_USER", None))
+
+    assert sing(session, pairs)[0].startswith("canary wrote")
+
+
+def test_a_table_that_refuses_its_row_could_not_be_looked_at(job: App, session: Session, plan: Plan) -> None:
+    pairs = with_triggers(job, session, plan, ADDED + ", ADD COLUMN mail VARCHAR(50) NOT NULL, ADD CONSTRAINT c CHECK (mail LIKE '%%@%%')")
+
+    with pytest.raises(Refused, match="could not look: MySQL error 3819") as raised:
+        sing(session, pairs)
+
+    assert "--accept canary" in raised.value.remedy
+    assert job.value("SELECT COUNT(*) FROM job") == 0
+    assert settings(session) == (1, 1)
+
+
+# Inside phase 1
+
+
+def test_a_foreign_trigger_that_interferes_takes_ours_off_again(job: App, plan: Plan, opened_on: Opened) -> None:
+    job.run("INSERT INTO job (id, status) VALUES ('a', 'completed')")
+    job.run("CREATE TRIGGER theirs BEFORE UPDATE ON job FOR EACH ROW SET NEW.status = IF(NEW.status = 'failed', 'failure', NEW.status)")
+    rollout = opened_on(plan)
+
+    with pytest.raises(CanaryFailed) as raised:
+        expand(rollout)
+
+    assert raised.value.exit_code == 4
+    assert job.triggers() == ["theirs"]
+    assert rollout.ledger.runs()[-1]["exit_code"] == 4
+    assert [(e["step"], e["outcome"]) for e in rollout.ledger.events()][-3:] == [
+        ("trigger rollout_small_bi", "done"), ("trigger rollout_small_bu", "done"), ("hold for 5 objects", "failed")]
+    assert job.rows("SELECT status, state FROM job") == [("completed", "pending")]
+
+    job.run("DROP TRIGGER theirs")
+    assert expand(opened_on(plan))[:3] == ["done", "done", "done"]
+    assert job.rows("SELECT status, state FROM job") == [("completed", "succeeded")]
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_what_could_not_be_looked_at_stops_unless_it_is_accepted(job: App, plan: Plan, opened_on: Opened, accepted: bool) -> None:
+    job.run("CREATE TRIGGER theirs BEFORE INSERT ON job FOR EACH ROW BEGIN IF NEW.id LIKE 'canary%%' THEN "
+            "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not you'; END IF; END")
+    rollout = opened_on(plan, *(["canary"] if accepted else []))
+
+    if accepted:
+        expand(rollout)
+        assert sorted(job.triggers()) == ["rollout_small_bi", "rollout_small_bu", "theirs"]
+        return
+    with pytest.raises(Stopped, match="could not look: MySQL error 1644"):
+        expand(rollout)
+
+    assert job.triggers() == ["theirs"]
+    assert "`finishedAt`" in job.create_table("job")  # the stairs stand, the same command continues

@@ -1,0 +1,153 @@
+"""One rollout per table, and whoever lost it stops (cases C92, C93)."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from steps.errors import Busy, OwnershipLost
+from steps.ledger import Ledger
+from steps.mysql import VALUE, Session
+from steps.ownership import Ownership, lock_name
+from steps.plan import Plan
+from steps.target import Target
+from tests.conftest import App
+from tests.mysql.conftest import Clients, Opened, expand, until
+from tests.plans import small
+
+Own = Callable[..., Ownership]
+
+
+@pytest.fixture
+def own(empty: Target) -> Iterator[Own]:
+    """Makes owners of the table `job`, each with a ledger of its own; all are closed at the end."""
+    made: list[tuple[Ownership, Session]] = []
+
+    def make(actor: str = "anna", table: str = "job", heartbeat_s: float = 60) -> Ownership:
+        session = Session(empty)
+        ledger = Ledger(session, empty.schema, table, "small")
+        ledger.create()
+        made.append((Ownership(empty, ledger, actor, heartbeat_s), session))
+        return made[-1][0]
+
+    yield make
+    for owner, session in made:
+        owner.release()
+        session.close()
+
+
+def owners(client: App) -> list[str]:
+    return [str(row[0]) for row in client.rows("SELECT actor FROM _rollout_owner")]
+
+
+def test_a_second_rollout_is_told_who_holds_the_table(own: Own, job: App) -> None:
+    own("anna").take()
+
+    with pytest.raises(Busy) as raised:
+        own("berta").take()
+
+    assert raised.value.exit_code == 6
+    assert f"is held by plan small run by anna on {socket.gethostname()}, pid " in raised.value.reason
+    assert owners(job) == ["anna"]
+
+
+def test_another_table_is_free(own: Own, job: App) -> None:
+    own("anna").take()
+    own("berta", "other").take()
+
+    assert owners(job) == ["anna", "berta"]
+
+
+def test_what_is_released_is_free_and_leaves_no_row(own: Own, job: App, session: Session, empty: Target) -> None:
+    first = own("anna")
+    with first:
+        first.check(session)
+    assert owners(job) == []
+    assert session.value(f"SELECT IS_USED_LOCK({VALUE})", lock_name(empty.schema, "job")) is None
+    first.release()
+
+    with own("berta") as second:
+        second.check(session)
+        assert owners(job) == ["berta"]
+
+
+def test_a_killed_lock_connection_is_noticed_at_the_next_edge(own: Own, job: App, session: Session) -> None:
+    owner = own()
+    owner.take()
+    owner.check(session)
+    job.run(f"KILL {owner._session.connection_id}")
+
+    until(lambda: session.value(f"SELECT IS_USED_LOCK({VALUE})", owner.name) is None)
+    with pytest.raises(OwnershipLost) as raised:
+        owner.check(session)
+    assert raised.value.exit_code == 4
+
+
+def test_a_dead_owners_row_is_taken_over_and_the_dead_one_stays_out(own: Own, job: App, session: Session) -> None:
+    dead = own("anna")
+    dead.take()
+    job.run(f"KILL {dead._session.connection_id}")
+    until(lambda: session.value(f"SELECT IS_USED_LOCK({VALUE})", dead.name) is None)
+    assert owners(job) == ["anna"]
+
+    own("berta").take()
+
+    assert owners(job) == ["berta"]
+    with pytest.raises(OwnershipLost):
+        dead.check(session)
+    dead.release()
+    assert owners(job) == ["berta"]
+
+
+def test_a_foreign_row_is_a_lost_table_though_the_lock_stands(own: Own, job: App, session: Session) -> None:
+    owner = own()
+    owner.take()
+    job.run("UPDATE _rollout_owner SET token = REPEAT('f', 32)")
+
+    with pytest.raises(OwnershipLost):
+        owner.check(session)
+
+
+def test_the_heart_beats_while_it_is_owned(own: Own, job: App) -> None:
+    def beat() -> object:
+        return job.value("SELECT heartbeat_at FROM _rollout_owner")
+
+    owner = own(heartbeat_s=0.02)
+    owner.take()
+    first = beat()
+
+    until(lambda: beat() != first)
+    owner.release()
+    assert not owner._beat.is_alive()
+
+
+def test_a_run_that_lost_its_table_changes_nothing_more(job: App, opened_on: Opened, clients: Clients, tmp_path: object,
+                                                        monkeypatch: pytest.MonkeyPatch, plan: Plan) -> None:
+    rollout = opened_on(plan)
+    killer = clients()
+    real = rollout.__class__.rehearsed
+
+    def killed_meanwhile(self: object) -> object:
+        found = real(rollout)
+        assert rollout.owner
+        killer.run(f"KILL {rollout.owner._session.connection_id}")
+        until(lambda: killer.value("SELECT IS_USED_LOCK(%s)", lock_name(rollout.schema, "job")) is None)
+        return found
+
+    monkeypatch.setattr(rollout.__class__, "rehearsed", killed_meanwhile)
+
+    with pytest.raises(OwnershipLost):
+        expand(rollout)
+
+    assert "`state`" not in job.create_table("job")
+    assert job.triggers() == []
+    monkeypatch.undo()
+    expand(opened_on(plan))
+    assert "`state`" in job.create_table("job")
+
+
+@pytest.fixture
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    return small(tmp_path_factory.mktemp("plan"))

@@ -1,0 +1,65 @@
+"""The README's tables say what the code says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from flows.cli.app import app
+from flows.params import Through
+from steps.checks import CHECKS
+from steps.errors import EXIT_CODES
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def table(header: str) -> list[list[str]]:
+    """The cells of the one table whose first row is *header*."""
+    _, found, rest = README.partition(header + "\n")
+    assert found, f"README has no table {header}"
+    rows = rest.split("\n\n")[0].splitlines()[1:]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip("|"))] for row in rows]
+
+
+def test_exit_codes_are_those_of_the_code() -> None:
+    assert {int(code): meaning for code, meaning in table("| exit code | meaning |")} == EXIT_CODES
+
+
+def test_checks_are_those_of_the_code_in_their_order() -> None:
+    assert table("| check | looks at |") == [[f"`{check.name}`", check.looks_at] for check in CHECKS]
+
+
+def test_commands_are_those_of_the_code_with_their_options() -> None:
+    rows = {cell.strip("`").split()[1]: cell for cell, _ in table("| command | what it does |")}
+    commands = {command.callback.__name__: command.callback for command in app.registered_commands if command.callback}
+
+    assert list(rows) == list(commands)
+    for name, cell in rows.items():
+        for option in re.findall(r"--[a-z-]+", cell):
+            assert option in option_names(name), f"{name} {option}"
+
+
+def option_names(command: str) -> set[str]:
+    """What `rollout COMMAND` takes, from the parameters' annotations and names."""
+    import typer.main
+
+    click_command = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
+    return {opt for parameter in click_command.params for opt in parameter.opts}
+
+
+def test_phases_are_those_that_a_run_can_take() -> None:
+    rows = table("| phase | what it does | its rollback undoes | and leaves |")
+
+    assert [row[0].strip("`") for row in rows] == [phase.value for phase in Through]
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:steps|flows|sql|deploy|tests)/[\w./]+)`", README))))
+def test_files_that_the_readme_names_are_there(path: str) -> None:
+    assert (ROOT / path).exists()
+
+
+def test_nothing_is_left_to_fill_in() -> None:
+    assert re.findall(r"^[A-Z]+_TABLE$", README, re.MULTILINE) == []
