@@ -12,12 +12,12 @@ from flows import rollout as runbook
 from flows.conductor import Conductor
 from flows.params import Request, RollbackRequest, RunRequest, Target
 from steps import catalogue, checks, ddl, plan_loader
-from steps.errors import Busy, Refused, WrongUsage
+from steps.errors import Busy, Refused, Stopped, WrongUsage
 from steps.mysql import VALUE
 from steps.ownership import lock_name
 from steps.passes import Progress
 from steps.phase import Phase
-from steps.rollout import Person, Rollout, opened, owned, same_plan
+from steps.rollout import Person, Rollout, opened, owned, refuse_other_plans, same_plan
 from steps.target import Target as Database
 
 
@@ -65,6 +65,8 @@ def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     if nothing_to_run(rollout, request):
         return Result("run", "nothing to do")
     _refuse_when_busy(rollout)
+    refuse_other_plans(rollout)
+    _refuse_half_way_back(rollout)
     warnings = conduct.task("pre-checks", lambda: refuse_findings(rollout))
     runbook.refuse_gaps(rollout, _phases(request))
     todo = runbook.pending(rollout, _phases(request))
@@ -96,6 +98,7 @@ def rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor) -> 
     if not anything:
         return Result("rollback", "nothing to do")
     _refuse_when_busy(rollout)
+    refuse_other_plans(rollout)
     ways_back.prepare(rollout, phases, drop_added=request.drop_added)
     with owned(rollout, "rollback", request.model_dump(mode="json", exclude={"plan", "by", "reason"})):
         ways_back.backward(rollout, conduct, phases, drop_added=request.drop_added)
@@ -121,7 +124,8 @@ def refuse_unfit(rollout: Rollout) -> None:
     Raises:
         Refused: there is no such table, or none that can be cloned; names the nearest.
     """
-    for finding in checks.table_shape.run(checks.Look(rollout.session, rollout.target, rollout.plan, begun=rollout.ledger.plan() is not None)):
+    begun = rollout.ledger.plan() is not None
+    for finding in checks.table_shape.run(checks.Look(rollout.session, rollout.target, rollout.plan, begun=begun)):
         if finding.severity == "refuse" and not finding.accept:
             raise Refused(finding.subject, finding.what, finding.remedy)
 
@@ -149,6 +153,12 @@ def _phases(request: RunRequest) -> tuple[Phase, ...]:
     if not phases:
         raise WrongUsage(f"--from {request.first and request.first.value}", f"comes after --through {request.through.value}", "swap them")
     return phases
+
+
+def _refuse_half_way_back(rollout: Rollout) -> None:
+    """Forward from the middle of cleanup's way back would meet columns whose values nobody has decided yet."""
+    if rollout.ledger.phase_state(Phase.CLEANUP) == "going back":
+        raise Stopped("cleanup", "is half-way back", f"finish that first: `rollout rollback {rollout.plan.id} cleanup`")
 
 
 def _refuse_when_busy(rollout: Rollout) -> None:

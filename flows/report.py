@@ -26,6 +26,20 @@ def audit_trail(ledger: Ledger) -> dict[str, Any]:
             "phases": {phase.value: state for phase, state in ledger.phases().items()}}
 
 
+def durations(trail: dict[str, Any], planned_s: dict[str, float]) -> list[dict[str, Any]]:
+    """Seconds planned and taken by phase and run (ADR-002 section 8); a hold counts once, not with each of its statements."""
+    found: dict[tuple[str, str, str], float] = {}
+    for number, run in enumerate(trail["runs"], 1):
+        held = any(event["step"].startswith("hold for") for event in run["events"])
+        for event in run["events"]:
+            inside = (held and "algorithm" in event["detail"]) or event["step"].startswith("trigger ")
+            if not inside:
+                key = (f"{number}. {run['verb']}", event["phase"], event["direction"])
+                found[key] = found.get(key, 0) + (event["duration_ms"] or 0) / 1000
+    return [{"run": run, "phase": phase, "direction": direction, "planned_s": planned_s.get(phase) if direction == "forward" else None,
+             "actual_s": round(seconds, 2)} for (run, phase, direction), seconds in found.items()]
+
+
 def phase_markdown(name: str, rollout: Rollout, events: list[Event]) -> str:
     """What one phase did in this run, for Prefect's artifact page."""
     lines = [f"# {name}", "", f"Table `{rollout.schema}.{rollout.table}`, plan `{rollout.plan.id}`",
@@ -57,6 +71,10 @@ def text(trail: dict[str, Any], *, with_sql: bool = True) -> str:
                 lines += [f"      {line}" for line in event["statement"].splitlines()]
             if event["detail"]:
                 lines.append("      " + "; ".join(f"{key} = {value}" for key, value in event["detail"].items()))
+    if trail.get("durations"):
+        lines += ["", "seconds by phase (planned / actual)"]
+        lines += [f"  {row['run']:<14} {row['phase']:<13} {row['direction']:<8} {row['planned_s'] or '-':>6} / {row['actual_s']}"
+                  for row in trail["durations"]]
     return "\n".join(lines)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from steps import contract
 from steps.errors import RolloutError
 from steps.mysql import VALUE
 from steps.ownership import lock_name
 from steps.phase import FORWARD, Phase
-from steps.rollout import Rollout
+from steps.rollout import Rollout, plan_differences
 
 
 def standing(rollout: Rollout) -> dict[str, Any]:
@@ -18,8 +19,8 @@ def standing(rollout: Rollout) -> dict[str, Any]:
                "at": recorded.get(phase, {}).get("at"), "detail": recorded.get(phase, {}).get("detail", {})} for phase in FORWARD]
     known = rollout.ledger.plan()
     return {"table": f"{rollout.schema}.{rollout.table}", "plan": rollout.plan.id, "path": rollout.plan.plan.path,
-            "same_plan_as_begun": known["identity_hash"] == rollout.plan.identity_hash() if known else None,
-            "phases": phases, **_schema(rollout, begun=known is not None),
+            "same_plan_as_begun": not plan_differences(rollout) if known else None,
+            "contract": _contract(rollout, phases), "phases": phases, **_schema(rollout, begun=known is not None),
             "passes": list(rollout.ledger.passes().values()), "working_on_it": _owner(rollout), "next": _next(phases)}
 
 
@@ -33,6 +34,16 @@ def _schema(rollout: Rollout, *, begun: bool) -> dict[str, Any]:
         return {"stair": position, "stairs": ladder.top, "sync": rollout.sync_state().value, "strangers": ladder.strangers(live, position)}
     except RolloutError as error:
         return {"stair": None, "stairs": ladder.top, "sync": rollout.sync_state().value, "strangers": [], "drift": str(error)}
+
+
+def _contract(rollout: Rollout, phases: list[dict[str, Any]]) -> list[str] | None:
+    """How the table deviates from the frozen contract, once pre_deploy is done; None where the plan has none (issue 274)."""
+    frozen, states = contract.load(rollout.plan), {row["phase"]: row["state"] for row in phases}
+    if frozen is None or states[Phase.PRE_DEPLOY.value] != "done":
+        return None
+    gone = states[Phase.CLEANUP.value] in ("done", "cooling")
+    stage = contract.Stage("cleaned" if gone else "renamed" if rollout.plan.plan.renames_in_place else "expanded")
+    return contract.deviations(frozen, rollout.live(), stage)
 
 
 def _owner(rollout: Rollout) -> dict[str, Any] | None:

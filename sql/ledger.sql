@@ -16,6 +16,7 @@ CREATE TABLE IF NOT EXISTS `_rollout_plan` (
   `ladder` JSON NOT NULL,
   `baseline_sql` MEDIUMTEXT NOT NULL,
   `created_at` DATETIME(3) NOT NULL,
+  `ended_at` DATETIME(3) NULL,
   PRIMARY KEY (`table_schema`, `table_name`, `plan_id`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 

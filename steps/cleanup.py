@@ -179,4 +179,5 @@ def _drop(rollout: Rollout) -> Outcome:
         for group in ddl.grouped(ddl.moves(ladder, here, ladder.top, rows), rollout, rows, with_sync=False):
             ddl.carry_out(rollout, replace(group, phase=PHASE), ladder, "forward")
     reached(rollout, "dropped", "done")
+    rollout.ledger.end_plan(ended=True)
     return Outcome.DONE

@@ -48,6 +48,7 @@ def _unbury(rollout: Rollout) -> Outcome:
     ladder, here = rollout.ladder(), rollout.position()
     rollout.ledger.set_phase(PHASE, "going back", stage_of(rollout))
     rollout.ledger.reset_pass(NEW_SIDE_PASS)
+    rollout.ledger.end_plan(ended=False)
     if here <= ladder.expanded:
         return Outcome.ALREADY_DONE
     rows = catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)

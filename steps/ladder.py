@@ -115,7 +115,7 @@ class Ladder:
     def from_json(cls, data: dict[str, Any]) -> Ladder:
         return cls(Shape.from_json(data["baseline"]), tuple(
             Stair(item["name"], _way(item["up"]), _way(item["down"]), Shape.from_json(item["shape"]),
-                  item["phase"], item["after_first_pass"])
+                  item.get("phase", Phase.PRE_DEPLOY.value), item["after_first_pass"])
             for item in data["stairs"]))
 
 

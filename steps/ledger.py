@@ -23,10 +23,12 @@ from steps.masking import mask, masked
 from steps.mysql import VALUE, Row, Session, quote, shown
 from steps.phase import Phase
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+MIGRATIONS = {1: "ALTER TABLE {plan} ADD COLUMN `ended_at` DATETIME(3) NULL"}  # what leads from each version to the next
 DEFINITION = Path(__file__).resolve().parent.parent / "sql" / "ledger.sql"
 TABLES = ("meta", "plan", "run", "phase", "pass", "event", "owner")
 NO_SUCH_TABLE = 1146
+DUPLICATE_COLUMN = 1060
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,26 @@ class Ledger:
         for statement in statements:
             self.session.verbatim(statement[statement.index("CREATE TABLE"):].replace("`_rollout_", f"{quote(self.home)}.`_rollout_", 1))
         self.session.run(f"INSERT IGNORE INTO {self.table('meta')} VALUES (1, {VALUE}, {VALUE})", SCHEMA_VERSION, __version__)
-        version = self.session.value(f"SELECT schema_version FROM {self.table('meta')}")
-        if version != SCHEMA_VERSION:
-            raise Refused(f"ledger in {self.home}", f"has schema version {version}, this tool writes {SCHEMA_VERSION}",
-                          "use the version of the tool that wrote it")
+        self._migrate()
+
+    def _migrate(self) -> None:
+        """
+        Bring a ledger that an older tool wrote to this version, one step after the other. Safe to repeat and to kill.
+
+        Raises:
+            Refused: a newer tool wrote it.
+        """
+        version = int(self.session.value(f"SELECT schema_version FROM {self.table('meta')}"))
+        if version > SCHEMA_VERSION:
+            raise Refused(f"ledger in {self.home}", f"has schema version {version}, this tool knows {SCHEMA_VERSION}",
+                          "use the version of the tool that wrote it, or a newer one")
+        for step in range(version, SCHEMA_VERSION):
+            try:
+                self.session.verbatim(MIGRATIONS[step].format(plan=self.table("plan")))
+            except StatementFailed as error:
+                if error.errno != DUPLICATE_COLUMN:  # killed between the change and its record
+                    raise
+            self.session.run(f"UPDATE {self.table('meta')} SET schema_version = {VALUE}, tool_version = {VALUE}", step + 1, __version__)
 
     def read(self, sql: str, *values: Any) -> list[Row]:
         """Rows of *sql*, or none where the ledger was never made."""
@@ -112,13 +130,32 @@ class Ledger:
 
     def remember_plan(self, identity_hash: str, identity: dict[str, Any], ladder: dict[str, Any], baseline_sql: str) -> None:
         """Freeze identity, ladder and baseline at the first start; a second call leaves them as they are."""
-        self.session.run(f"INSERT IGNORE INTO {self.table('plan')} VALUES ({', '.join([VALUE] * 7)}, UTC_TIMESTAMP(3))",
+        self.session.run(f"INSERT IGNORE INTO {self.table('plan')} (table_schema, table_name, plan_id, identity_hash, identity, ladder, "
+                         f"baseline_sql, created_at) VALUES ({', '.join([VALUE] * 7)}, UTC_TIMESTAMP(3))",
                          *self.key, identity_hash, json.dumps(identity), json.dumps(ladder), baseline_sql)
 
     def plan(self) -> dict[str, Any] | None:
         names = ("identity_hash", "identity", "ladder", "baseline_sql", "created_at")
         rows = self._rows(", ".join(names), "plan")
         return _named(names, rows[0]) if rows else None
+
+    def extend_ladder(self, ladder: dict[str, Any]) -> None:
+        """Replace the frozen ladder by one that an older tool could not climb to its end; the lower stairs are the same."""
+        self.session.run(f"UPDATE {self.table('plan')} SET ladder = {VALUE} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                         f"AND plan_id = {VALUE}", json.dumps(ladder), *self.key)
+
+    def end_plan(self, *, ended: bool) -> None:
+        """Mark the plan as ended by cleanup, or as begun again by cleanup's way back."""
+        self.session.run(f"UPDATE {self.table('plan')} SET ended_at = {'UTC_TIMESTAMP(3)' if ended else 'NULL'} WHERE table_schema = "
+                         f"{VALUE} AND table_name = {VALUE} AND plan_id = {VALUE}", *self.key)
+
+    def unfinished_plans(self) -> list[str]:
+        """Other plans that were begun on this table and have not ended; columns of theirs may still be taken away."""
+        return [str(row[0]) for row in self.read(
+            f"SELECT p.plan_id FROM {self.table('plan')} p WHERE p.table_schema = {VALUE} AND p.table_name = {VALUE} "
+            f"AND p.plan_id <> {VALUE} "
+            f"AND NOT EXISTS (SELECT 1 FROM {self.table('phase')} f WHERE f.table_schema = p.table_schema AND f.table_name = p.table_name "
+            "AND f.plan_id = p.plan_id AND f.phase = 'cleanup' AND f.state = 'done')", *self.key)]
 
     def forget_plan(self) -> None:
         """After the last way back the table is at its baseline, and another plan text may start afresh."""

@@ -31,6 +31,7 @@ class PlanTable(Part):
     gap_wait_s: int = Field(default=120, ge=0, le=3600, description="how long to wait for a gap in the traffic (F24)")
     max_blocked_s: float = Field(default=1, ge=0, le=3600, description="longest copy that may block writes")
     large_rows: int = Field(default=100_000, ge=1, description="from here on an index build stands alone, outside any hold")
+    planned_s: dict[str, float] = Field(default={}, description="planned seconds by phase, told beside the actual ones")
     ledger_schema: Name | None = None
     rehearsal_schema: Name | None = None
 
@@ -201,4 +202,5 @@ class Cleanup(Part):
     health_command: str | None = None
     min_age_s: int = Field(default=86_400, ge=0, description="shortest time between verify and cleanup")
     observe_s: int = Field(default=60, ge=0, le=604_800, description="how long nobody may be seen using the old columns")
+    archive_keep_s: int = Field(default=2_592_000, ge=0, description="how long the archive is kept after the drop")
     cooling_s: int = Field(default=604_800, ge=0, description="time between tombstones and the drop")

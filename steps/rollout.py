@@ -193,6 +193,7 @@ def owned(rollout: Rollout, verb: str, options: dict[str, Any]) -> Iterator[Roll
     with Ownership(rollout.target, rollout.ledger, rollout.person.actor) as owner:
         rollout.owner = owner
         same_plan(rollout)
+        _climb_with_older_ledger(rollout)
         with rollout.ledger.run(verb, rollout.person.actor, rollout.person.reason, options):
             try:
                 yield rollout
@@ -200,15 +201,42 @@ def owned(rollout: Rollout, verb: str, options: dict[str, Any]) -> Iterator[Roll
                 rollout.owner = None
 
 
+def plan_differences(rollout: Rollout) -> list[str]:
+    """In what the plan's identity differs from the one fixed at the first run; keys that an older tool did not record do not count."""
+    known, now = rollout.ledger.plan(), rollout.plan.identity()
+    return [key for key, value in known["identity"].items() if now.get(key) != value] if known else []
+
+
 def same_plan(rollout: Rollout) -> None:
     """
     Raises:
         WrongUsage: the plan is another than the one this table began with; names what differs (case C95).
     """
+    differing = plan_differences(rollout)
+    if differing:
+        raise WrongUsage(f"plan {rollout.plan.id}", f"differs in {', '.join(differing)} from the one this table began with",
+                         "use the first plan's text and settings; or go back with `rollout rollback … --to v0 --drop-added` and start anew")
+
+
+def refuse_other_plans(rollout: Rollout) -> None:
+    """
+    Raises:
+        Refused: another plan was begun on this table and has not ended; names it.
+    """
+    others = rollout.ledger.unfinished_plans()
+    if others:
+        raise Refused(f"table {rollout.table}", f"plan {', '.join(others)} was begun on it and has not ended",
+                      f"finish it with `rollout run {others[0]} --through cleanup`, or take it back with "
+                      f"`rollout rollback {others[0]} --to v0 --drop-added`")
+
+
+def _climb_with_older_ledger(rollout: Rollout) -> None:
+    """A ladder that an older tool froze without cleanup's stairs gets them now, from the same baseline."""
     known = rollout.ledger.plan()
-    if known and known["identity_hash"] != rollout.plan.identity_hash():
-        now = rollout.plan.identity()
-        differing = [key for key in now if now[key] != known["identity"].get(key)]
-        raise WrongUsage(f"plan {rollout.plan.id}", f"differs in {', '.join(differing)} from the one this table began with at "
-                         f"{known['created_at']}", "use the first plan's text and settings; or go back with "
-                         "`rollout rollback … --to v0 --drop-added` and start anew")
+    if not known or not rollout.plan.removed_columns:
+        return
+    frozen = Ladder.from_json(known["ladder"])
+    if frozen.top == frozen.expanded:
+        rehearsed = rollout.rehearsed().ladder
+        if [stair.shape for stair in rehearsed.stairs[:frozen.top]] == [stair.shape for stair in frozen.stairs]:
+            rollout.ledger.extend_ladder(rehearsed.to_json())

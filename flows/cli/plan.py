@@ -60,10 +60,12 @@ def _document(desk: Rollout) -> dict[str, Any]:
     rows = catalogue.estimated_rows(desk.session, desk.schema, desk.table)
     before = ddl.grouped(ddl.moves(ladder, position, max(position, ladder.before_first_pass), rows), desk, rows,
                          with_sync=desk.sync_state().value != "on" and bool(rehearsed.pairs))
-    after = ddl.grouped(ddl.moves(ladder, max(position, ladder.before_first_pass), ladder.top, rows), desk, rows, with_sync=False)
+    indexed = max(position, ladder.before_first_pass)
+    after = ddl.grouped(ddl.moves(ladder, indexed, max(indexed, ladder.expanded), rows), desk, rows, with_sync=False)
+    cleanup = ddl.grouped(ddl.moves(ladder, max(position, ladder.expanded), ladder.top, rows), desk, rows, with_sync=False)
     definer = "CURRENT_USER"
     return {"table": f"{desk.schema}.{desk.table}", "stair": position, "stairs": ladder.top, "rows_estimated": rows,
-            "groups": [_group(group) for group in (*before, *after)],
+            "groups": [_group(group) for group in (*before, *after)], "cleanup": [_group(group) for group in cleanup],
             "triggers": [trigger.create(desk.table, definer, None) for trigger in rehearsed.triggers] if rehearsed.pairs else [],
             "first_pass": _pass_sql(desk, rehearsed.pairs),
             "verify": dict(desk.plan.queries), "deploy": desk.plan.deploy.model_dump(mode="json")}
@@ -88,14 +90,25 @@ def _show(end: Ending, document: dict[str, Any], *, with_sql: bool) -> None:
     end.say(f"{document['table']}: stair {document['stair']} of {document['stairs']}, about {document['rows_estimated']} rows")
     table = Table("step", "algorithm", "lock", "estimate", "together with")
     for number, group in enumerate(document["groups"], 1):
-        for step in group["steps"]:
-            checks = "" if step["foreign_key_checks"] else ", foreign_key_checks=0"
-            table.add_row(step["step"], step["algorithm"] + checks, step["lock"], f"{step['estimate_ms']:.0f} ms",
-                          f"hold {number}" if group["in_one_hold"] else "alone")
-        if group["sync"]:
-            table.add_row("sync triggers and canary", "", "metadata lock only", "", f"hold {number}")
+        _add_rows(table, group, f"hold {number}")
+    for group in document["cleanup"]:
+        _add_rows(table, group, "cleanup, when asked for")
     end.console.print(table)
     if with_sql:
-        statements = [line for group in document["groups"] for step in group["steps"] for line in step["sql"]]
-        for statement in [*statements, *document["triggers"], document["first_pass"] or "", *document["verify"].values()]:
+        statements = [*_statements(document["groups"]), *document["triggers"], document["first_pass"] or "", *document["verify"].values(),
+                      *_statements(document["cleanup"])]
+        for statement in statements:
             end.say(f"{statement.strip()};\n" if statement else "")
+
+
+def _add_rows(table: Table, group: dict[str, Any], hold: str) -> None:
+    for step in group["steps"]:
+        checks = "" if step["foreign_key_checks"] else ", foreign_key_checks=0"
+        table.add_row(step["step"], step["algorithm"] + checks, step["lock"], f"{step['estimate_ms']:.0f} ms",
+                      hold if group["in_one_hold"] else "alone")
+    if group["sync"]:
+        table.add_row("sync triggers and canary", "", "metadata lock only", "", hold)
+
+
+def _statements(groups: list[dict[str, Any]]) -> list[str]:
+    return [line for group in groups for step in group["steps"] for line in step["sql"]]

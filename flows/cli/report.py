@@ -25,6 +25,7 @@ def report(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
         request = Request(plan=plan, by=whoami(), reason=NO_REASON, settings=settings or [])
         with actions.desk(request, target_of(database_url)) as desk:
             trail = reports.audit_trail(desk.ledger)
+            trail["durations"] = reports.durations(trail, desk.plan.plan.planned_s)
             end.document |= trail
             if html:
                 try:

@@ -28,6 +28,8 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
         end.console.print(table)
         stair = f"stair {now['stair']} of {now['stairs']}" if now["stair"] is not None else now.get("drift", "not begun")
         end.say(f"schema: {stair}; sync triggers: {now['sync']}")
+        for deviation in now["contract"] or []:
+            end.say(f"not as the contract says: {deviation}")
         if now["strangers"]:
             end.say(f"not in the plan: {', '.join(now['strangers'])}")
         if now["working_on_it"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from tests.conftest import App
 
 PHASES = ["pre_deploy", "deploy", "backfill", "verify", "shadow_write", "cleanup"]
 AT_ONCE_S = 5
+STEPS = 11  # of phase 1; the ladder may reach further
 
 
 def fresh(*words: str, url: str = "") -> subprocess.CompletedProcess[str]:
@@ -64,12 +66,12 @@ def test_status_after_all_phases_tells_stair_sync_passes_and_what_is_next(here: 
     now = here("status", PLAN, "--json").document
 
     assert {row["phase"]: row["state"] for row in now["phases"]} == {**dict.fromkeys(PHASES, "done"), "cleanup": "not begun"}
-    assert now["stair"] == now["stairs"] == 11
+    assert now["stair"] == STEPS
     assert now["sync"] == "on"
     assert now["same_plan_as_begun"] is True
     assert [each["rows_examined"] for each in now["passes"]] == [9]
     assert "cleanup" in now["next"]
-    assert "stair 11 of 11; sync triggers: on" in here("status", PLAN).text
+    assert re.search(rf"stair {STEPS} of \d+; sync triggers: on", here("status", PLAN).text)
 
 
 @pytest.mark.parametrize("started", [False, True])
@@ -122,16 +124,19 @@ def test_plan_with_sql_prints_every_statement_that_a_run_records(here: Call, see
 
     assert here("run", PLAN, "--no-prefect", *DEPLOYED).code == 0
     ran = [str(row[0]) for row in seeded.rows("SELECT statement FROM _rollout_event WHERE statement LIKE 'ALTER TABLE%'")]
-    assert len(ran) == 11
+    assert len(ran) == STEPS
     for statement in ran:
         assert " ".join(statement.split()) in printed
     assert "CREATE " in printed
     assert "TRIGGER `rollout_ai_analysis_job_bu`" in printed
     assert "UPDATE `AiAnalysisJob` SET" in printed
     assert "FORCE INDEX (`idx_lifecycleStatus_createdAt`)" in printed
-    assert (steps["stair"], steps["stairs"]) == (0, 11)
+    assert steps["stair"] == 0
+    assert len([step for group in steps["groups"] for step in group["steps"]]) == STEPS
     assert [step["algorithm"] for group in steps["groups"] for step in group["steps"]].count("INSTANT") >= 6
-    assert here("plan", PLAN, "--json").document["groups"] == []
+    left = here("plan", PLAN, "--json").document
+    assert left["groups"] == []
+    assert left["cleanup"] == steps["cleanup"]  # a run goes no further than shadow write unless it is asked to
 
 
 def test_rehearse_names_every_step_with_both_ways(there: Call) -> None:
@@ -139,7 +144,7 @@ def test_rehearse_names_every_step_with_both_ways(there: Call) -> None:
     text = there("rehearse", PLAN).text
 
     assert document["stairs"][0]["step"] == "010_widen_job_type"
-    assert len(document["stairs"]) == 11
+    assert len(document["stairs"]) >= STEPS
     assert all(stair["up"] and stair["down"] for stair in document["stairs"])
     assert "each landing exactly one stair lower" in text
 

@@ -12,7 +12,8 @@ from steps.catalogue import Shape
 from steps.ddl import Group, Move
 from steps.ladder import Ladder, Stair, Way
 
-INSTANT, INPLACE, COPY = (Way(f"ALTER TABLE `t` ADD INDEX {a}", a) for a in ("INSTANT", "INPLACE", "COPY"))
+INSTANT, INPLACE, COPY = (Way("ALTER TABLE `t` ADD COLUMN `a` INT", "INSTANT"), Way("ALTER TABLE `t` ADD INDEX `a` (`a`)", "INPLACE"),
+                          Way("ALTER TABLE `t` MODIFY COLUMN `a` INT", "COPY"))
 FOREIGN_KEY = Way("ALTER TABLE `t` ADD FOREIGN KEY", "INPLACE", fk_checks_off=True)
 
 

@@ -44,7 +44,7 @@ def plan(**changes: Any) -> Plan:
     ({"pre_deploy__step": [{"rename": {"from": "a", "to": "b"}}, {"rename": {"from": "c", "to": "B"}}]}, "a column is in two pairs"),
     ({"pre_deploy__step": [{"rename": {"from": "a", "to": "a"}}]}, "a column is in two pairs"),
     ({"deploy__how": "command"}, "needs deploy.command"),
-    ({"plan__path": "adr"}, "should be 'zero_downtime'"),
+    ({"plan__path": "fast"}, "should be 'zero_downtime' or 'adr'"),
     ({"plan__id": "Not Good"}, "should match pattern"),
     ({"plan__table": "x" * 65}, "at most 64 characters"),
     ({"plan__max_stall_ms": 99}, "greater than or equal to 100"),

@@ -1,0 +1,75 @@
+"""
+Taking the tool's own traces away: ledger rows, archive, empty ledger tables. Refuses while any of it is needed.
+
+Needed is: everything while a phase stands (but a finished cleanup), the record of the baseline while added columns stay on the
+table, and the archive until `cleanup.archive_keep_s` after the drop, since a way back needs it.
+"""
+
+from __future__ import annotations
+
+from steps import archive, catalogue, sync
+from steps.errors import Refused
+from steps.ledger import TABLES
+from steps.mysql import VALUE, quote
+from steps.phase import Phase
+from steps.rollout import Rollout
+from steps.sync import SyncState
+
+STANDS = {"done", "running", "cooling", "going back", "fail", "inconclusive"}
+
+
+def refuse_what_is_needed(rollout: Rollout) -> None:
+    """
+    Raises:
+        Refused: names what still needs the ledger, triggers, tombstones or archive.
+    """
+    phases = rollout.ledger.phases()
+    ended = phases.get(Phase.CLEANUP, {}).get("state") == "done"
+    standing = [phase.value for phase, row in phases.items() if row["state"] in STANDS]
+    if standing and not ended:
+        raise Refused(f"plan {rollout.plan.id}", f"still stands: {', '.join(standing)}",
+                      "finish it with `rollout run --through cleanup`, or take it back with `rollout rollback --to v0 --drop-added`")
+    there = {trigger.name for trigger in catalogue.triggers(rollout.session, rollout.schema, rollout.table)}
+    ours = {sync.trigger_name(rollout.plan.id, event) for event in ("UPDATE", "INSERT")}
+    if there & ours:
+        raise Refused(f"table {rollout.table}", f"has our triggers ({SyncState.ON.value}): {', '.join(sorted(there & ours))}",
+                      "`rollout rollback --to v0` takes them off")
+    if not ended and rollout.ledger.plan() and rollout.position() > 0 and "forget-added" not in rollout.accepted:
+        raise Refused(f"table {rollout.table}", "still has added columns, and the ledger alone knows what it was before",
+                      "`rollout rollback --to v0 --drop-added`, or --accept forget-added to keep them for good")
+    if archive.stands(rollout) and "purge-archive" not in rollout.accepted and not _archive_is_old(rollout):
+        raise Refused(f"archive {archive.plain_name(rollout)}", "is what a way back from cleanup needs, and it is younger than "
+                      f"cleanup.archive_keep_s = {rollout.plan.cleanup.archive_keep_s} s", "wait, or --accept purge-archive")
+
+
+def _archive_is_old(rollout: Rollout) -> bool:
+    return bool(rollout.session.value(
+        f"SELECT ended_at < UTC_TIMESTAMP(3) - INTERVAL {rollout.plan.cleanup.archive_keep_s} SECOND FROM {rollout.ledger.table('plan')} "
+        f"WHERE table_schema = {VALUE} AND table_name = {VALUE} AND plan_id = {VALUE}", *rollout.ledger.key))
+
+
+def uninstall(rollout: Rollout) -> list[str]:
+    """
+    Take the traces away and say what went. Safe to repeat. Nothing on the plan's table is touched.
+
+    Ledger tables go with the last plan; while other plans are on record only this plan's rows go.
+    """
+    gone = []
+    if archive.stands(rollout):
+        archive.remove(rollout)
+        gone.append(f"archive {archive.plain_name(rollout)}")
+    if not catalogue.exists(rollout.session, rollout.ledger.home, "_rollout_run"):
+        return gone
+    for table in ("plan", "phase", "pass", "event", "run"):
+        rollout.session.run(f"DELETE FROM {rollout.ledger.table(table)} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                            f"AND plan_id = {VALUE}", *rollout.ledger.key)
+    gone.append(f"ledger rows of plan {rollout.plan.id}")
+    if not rollout.session.value(f"SELECT COUNT(*) FROM {rollout.ledger.table('run')}") and not _owned_by_anybody(rollout):
+        for table in TABLES:
+            rollout.session.run(f"DROP TABLE IF EXISTS {quote(rollout.ledger.home)}.{quote('_rollout_' + table)}")
+        gone.append("ledger tables")
+    return gone
+
+
+def _owned_by_anybody(rollout: Rollout) -> bool:
+    return bool(rollout.session.value(f"SELECT COUNT(*) FROM {rollout.ledger.table('owner')}"))
