@@ -111,7 +111,7 @@ def _bury(rollout: Rollout) -> Outcome:
         return Outcome.ALREADY_DONE
     rows = catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
     reached(rollout, "tombstoning")
-    moves = tuple(ddl.moves(ladder, rollout.position(), to, rows))
+    moves = tuple(ddl.moves(ladder, rollout.position(), to, rows, rollout.slowness))
     seen = usage.look(rollout.session, rollout.schema)
     ddl.carry_out(rollout, ddl.Group(moves, in_hold=True, sync="off", phase=PHASE), ladder, "forward")
     due = _now(rollout) + timedelta(seconds=rollout.plan.cleanup.cooling_s)
@@ -176,7 +176,7 @@ def _drop(rollout: Rollout) -> Outcome:
         if rollout.plan.removed_columns and not archive.is_complete(rollout):
             raise Stopped("cleanup", "the archive is missing, so nothing may be dropped", "run the same command again")
         rows = catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
-        for group in ddl.grouped(ddl.moves(ladder, here, ladder.top, rows), rollout, rows, with_sync=False):
+        for group in ddl.grouped(ddl.moves(ladder, here, ladder.top, rows, rollout.slowness), rollout, rows, with_sync=False):
             ddl.carry_out(rollout, replace(group, phase=PHASE), ladder, "forward")
     reached(rollout, "dropped", "done")
     rollout.ledger.end_plan(ended=True)

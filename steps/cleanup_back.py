@@ -52,7 +52,7 @@ def _unbury(rollout: Rollout) -> Outcome:
     if here <= ladder.expanded:
         return Outcome.ALREADY_DONE
     rows = catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
-    for group in ddl.grouped(ddl.moves(ladder, here, ladder.expanded, rows), rollout, rows, with_sync=False):
+    for group in ddl.grouped(ddl.moves(ladder, here, ladder.expanded, rows, rollout.slowness), rollout, rows, with_sync=False):
         ddl.carry_out(rollout, replace(group, phase=PHASE), ladder, "back")
     return Outcome.DONE
 

@@ -20,6 +20,7 @@ from steps.phase import Phase
 from steps.rollout import Rollout
 
 HOLD_SHARE = 0.6
+GIVE_BACK_SHARE = 0.7
 SYNC_MS = 80.0
 COST_MS = {"INSTANT": (15.0, 0.0), "INPLACE": (20.0, 0.006), "COPY": (60.0, 0.02)}
 
@@ -68,13 +69,13 @@ def built_indexes(way: Way) -> int:
     return sum(words.count(f"ADD {kind}") for kind in ("INDEX", "UNIQUE", "FULLTEXT", "KEY"))
 
 
-def moves(ladder: Ladder, start: int, end: int, rows: int) -> list[Move]:
-    """The moves from position *start* to *end*, up or down."""
+def moves(ladder: Ladder, start: int, end: int, rows: int, slowness: float = 1.0) -> list[Move]:
+    """The moves from position *start* to *end*, up or down; *slowness* is how much slower this server is than the figures."""
     if end >= start:
         stairs = [(ladder.stairs[i], ladder.stairs[i].up, i + 1) for i in range(start, end)]
     else:
         stairs = [(ladder.stairs[i - 1], ladder.stairs[i - 1].down, i - 1) for i in range(start, end, -1)]
-    return [Move(stair, way, to, estimate_ms(way, rows)) for stair, way, to in stairs]
+    return [Move(stair, way, to, estimate_ms(way, rows) * slowness) for stair, way, to in stairs]
 
 
 def blocking_copies(rollout: Rollout, ladder: Ladder, position: int) -> list[Finding]:
@@ -85,7 +86,7 @@ def blocking_copies(rollout: Rollout, ladder: Ladder, position: int) -> list[Fin
                     f"for about {move.estimate_ms / 1000:.1f} s at {rows} rows, the plan allows {limit_s:g} s",
                     "do it in a quiet time with a larger plan.max_blocked_s, or change the column beforehand with "
                     "pt-online-schema-change, before any sync trigger exists")
-            for move in moves(ladder, position, max(position, ladder.expanded), rows)
+            for move in moves(ladder, position, max(position, ladder.expanded), rows, rollout.slowness)
             if move.way.algorithm == "COPY" and move.estimate_ms > limit_s * 1000]
 
 
@@ -128,13 +129,20 @@ def carry_out(rollout: Rollout, group: Group, ladder: Ladder, direction: str) ->
         Stopped: a statement failed; everything before it stands and the same command continues.
     """
     if group.in_hold:
-        _in_one_hold(rollout, group, ladder, direction)
+        while not _in_one_hold(rollout, group, ladder, direction):
+            rollout.say("hold given back early", phase=group.phase.value, why="the rest would stall clients for too long")
     else:
         _alone(rollout, group.moves[0], ladder, direction)
 
 
-def _in_one_hold(rollout: Rollout, group: Group, ladder: Ladder, direction: str) -> None:
-    """Every client waits meanwhile, so inside there is one look before, one after, and the audit trail is written later."""
+def _in_one_hold(rollout: Rollout, group: Group, ladder: Ladder, direction: str) -> bool:
+    """
+    Every client waits meanwhile, so inside there is one look before, one after, and the audit trail is written later.
+
+    Returns whether all of *group* is done: on a server that is slower than estimated the hold is given back in time, and the
+    rest goes into the next one.
+    """
+    limit_ms = rollout.plan.plan.max_stall_ms * GIVE_BACK_SHARE
     tables, related = rollout.tables_to_lock()
     with rollout.recorded_later(), \
             rollout.timed(group.phase, f"hold for {len(group.moves) + 2 * bool(group.sync)} objects", direction=direction,
@@ -148,13 +156,24 @@ def _in_one_hold(rollout: Rollout, group: Group, ladder: Ladder, direction: str)
                 sync_install.take_off_in(rollout, session, group.phase)
             here = ladder.position(catalogue.shape(session, rollout.schema, rollout.table), rollout.table)
             left = [move for move in group.moves if (move.to > here if direction == "forward" else move.to < here)]
+            done, finished = list[Move](), True
             for move in left:
+                finished = not done or _elapsed_ms(began) + move.estimate_ms < limit_ms
+                if not finished:
+                    break
                 _act(rollout, session, move, ladder, direction)
-            if left:
-                _landed_as_rehearsed(rollout, session, left[-1], ladder)
-            if group.sync == "on":
+                done.append(move)
+            if done:
+                _landed_as_rehearsed(rollout, session, done[-1], ladder)
+            finished = finished and (group.sync != "on" or not done or _elapsed_ms(began) + SYNC_MS < limit_ms)
+            if finished and group.sync == "on":
                 sync_install.put_on(rollout, session, group.phase)
-        facts["held_ms"] = round((waits.now_s() - began) * 1000, 1)
+        facts["held_ms"] = round(_elapsed_ms(began), 1)
+        return finished
+
+
+def _elapsed_ms(began_s: float) -> float:
+    return (waits.now_s() - began_s) * 1000
 
 
 def _alone(rollout: Rollout, move: Move, ladder: Ladder, direction: str) -> None:

@@ -80,7 +80,7 @@ def put_out(rollout: Rollout, phase: Phase, command: str | None, health_command:
         return f"confirmed by {who}"
     before()
     with rollout.timed(phase, f"command for {generation}", direction=direction, statement=command) as facts:
-        facts |= _run(rollout, "command", command, generation)
+        facts |= _run(rollout, f"command for {generation}", command, generation)
     if health_command:
         with rollout.timed(phase, "health", direction=direction, statement=health_command):
             _wait_for_health(rollout, health_command)

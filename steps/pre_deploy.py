@@ -74,7 +74,8 @@ def _expand(rollout: Rollout) -> Outcome:
         # Without triggers somebody may have moved on (F14). Before the triggers, so that a kill in between leaves too
         # much to do rather than too little.
         _nothing_is_proven(rollout)
-    groups = ddl.grouped(ddl.moves(ladder, here, max(here, ladder.before_first_pass), rows), rollout, rows, with_sync=needs_sync)
+    wanted = ddl.moves(ladder, here, max(here, ladder.before_first_pass), rows, rollout.slowness)
+    groups = ddl.grouped(wanted, rollout, rows, with_sync=needs_sync)
     for group in groups:
         ddl.carry_out(rollout, group, ladder, "forward")
     return Outcome.DONE if groups else Outcome.ALREADY_DONE
@@ -117,7 +118,7 @@ def _first_pass(rollout: Rollout) -> Outcome:
 def _index(rollout: Rollout) -> Outcome:
     ladder, rows = rollout.ladder(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
     here = rollout.position()
-    groups = ddl.grouped(ddl.moves(ladder, here, max(here, ladder.expanded), rows), rollout, rows, with_sync=False)
+    groups = ddl.grouped(ddl.moves(ladder, here, max(here, ladder.expanded), rows, rollout.slowness), rollout, rows, with_sync=False)
     for group in groups:
         ddl.carry_out(rollout, group, ladder, "forward")
     return Outcome.DONE if groups else Outcome.ALREADY_DONE
@@ -142,7 +143,7 @@ def _reverse_renames(rollout: Rollout) -> Outcome:
     """Both renames back, completedAt and errorMessage alike (F3): V0 names the old columns and cannot live without them."""
     ladder, rows = rollout.ladder(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
     here, to = rollout.position(), ladder.expanded - len(rollout.plan.renames)
-    for group in ddl.grouped(ddl.moves(ladder, here, min(here, to), rows), rollout, rows, with_sync=False):
+    for group in ddl.grouped(ddl.moves(ladder, here, min(here, to), rows, rollout.slowness), rollout, rows, with_sync=False):
         ddl.carry_out(rollout, group, ladder, "back")
     return Outcome.DONE if here > to else Outcome.ALREADY_DONE
 
@@ -150,7 +151,7 @@ def _reverse_renames(rollout: Rollout) -> Outcome:
 def _descend(rollout: Rollout) -> Outcome:
     ladder, rows = rollout.ladder(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
     fk_indexes.put_back(rollout, ladder)
-    for group in ddl.grouped(ddl.moves(ladder, rollout.position(), 0, rows), rollout, rows, with_sync=False):
+    for group in ddl.grouped(ddl.moves(ladder, rollout.position(), 0, rows, rollout.slowness), rollout, rows, with_sync=False):
         ddl.carry_out(rollout, group, ladder, "back")
     return Outcome.DONE
 

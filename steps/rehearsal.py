@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from steps import canary, catalogue, rungs, sync
+from steps import canary, catalogue, rungs, sync, waits
 from steps.agreement import Pair
 from steps.catalogue import Shape, differences
 from steps.errors import Refused, StatementFailed
@@ -19,6 +19,7 @@ from steps.plan import Plan
 from steps.scratch import scratch, stub_parents
 from steps.target import Target
 
+NOMINAL_MS = 60.0  # a stair's tries, looks and share of the canary on the machine that the estimates come from
 NOT_SUPPORTED = {1221, 1845, 1846, 1847, 1848, 4092, 4093, 4157}
 
 
@@ -30,6 +31,7 @@ class Rehearsed:
     pairs: tuple[Pair, ...]
     triggers: tuple[sync.SyncTrigger, sync.SyncTrigger]
     baseline_sql: str
+    slowness: float = 1.0
     notes: tuple[str, ...] = ()
 
 
@@ -47,14 +49,15 @@ def rehearse(live: Session, target: Target, plan: Plan, baseline_sql: str | None
         if baseline_sql is None:
             baseline_sql = _baseline_of(session, plan, catalogue.create_statement(live, target.schema, plan.table))
         session.verbatim(baseline_sql)
-        wanted = rungs.rungs(plan)
+        began, wanted = waits.now_s(), rungs.rungs(plan)
         bottom = Ladder(catalogue.shape(session, session.schema or "", plan.table), ())
         ladder = _climb(session, plan, [rung for rung in wanted if rung.phase is Phase.PRE_DEPLOY], bottom)
         pairs = sync.pairs(session, plan, session.schema or "")
         triggers = sync.sync_triggers(plan.id, pairs)
         notes = _try_sync(session, plan, pairs, triggers)
         ladder = _climb(session, plan, [rung for rung in wanted if rung.phase is Phase.CLEANUP], ladder)
-        return Rehearsed(_descend(session, plan, ladder), pairs, triggers, baseline_sql, notes)
+        slowness = (waits.now_s() - began) * 1000 / max(1.0, NOMINAL_MS * len(ladder.stairs))
+        return Rehearsed(_descend(session, plan, ladder), pairs, triggers, baseline_sql, min(10.0, max(1.0, slowness)), notes)
 
 
 def _best_way(session: Session, name: str, sql: str, *, adds_fk: bool) -> Way:

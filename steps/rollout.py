@@ -94,6 +94,11 @@ class Rollout:
             self.say("rehearsed", steps=self._rehearsed.ladder.top, seconds=round(waits.now_s() - began, 2))
         return self._rehearsed
 
+    @property
+    def slowness(self) -> float:
+        """How much slower than the figures behind the estimates this server was at the rehearsal; 1 when none was made."""
+        return self._rehearsed.slowness if self._rehearsed else 1.0
+
     def ladder(self) -> Ladder:
         """The ladder as frozen at the first start, else as rehearsed now."""
         known = self.ledger.plan()

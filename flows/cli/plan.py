@@ -58,11 +58,11 @@ def _document(desk: Rollout) -> dict[str, Any]:
     rehearsed = desk.rehearsed()
     ladder, position = desk.ladder(), desk.position()
     rows = catalogue.estimated_rows(desk.session, desk.schema, desk.table)
-    before = ddl.grouped(ddl.moves(ladder, position, max(position, ladder.before_first_pass), rows), desk, rows,
+    before = ddl.grouped(ddl.moves(ladder, position, max(position, ladder.before_first_pass), rows, desk.slowness), desk, rows,
                          with_sync=desk.sync_state().value != "on" and bool(rehearsed.pairs))
     indexed = max(position, ladder.before_first_pass)
-    after = ddl.grouped(ddl.moves(ladder, indexed, max(indexed, ladder.expanded), rows), desk, rows, with_sync=False)
-    cleanup = ddl.grouped(ddl.moves(ladder, max(position, ladder.expanded), ladder.top, rows), desk, rows, with_sync=False)
+    after = ddl.grouped(ddl.moves(ladder, indexed, max(indexed, ladder.expanded), rows, desk.slowness), desk, rows, with_sync=False)
+    cleanup = ddl.grouped(ddl.moves(ladder, max(position, ladder.expanded), ladder.top, rows, desk.slowness), desk, rows, with_sync=False)
     definer = "CURRENT_USER"
     return {"table": f"{desk.schema}.{desk.table}", "stair": position, "stairs": ladder.top, "rows_estimated": rows,
             "groups": [_group(group) for group in (*before, *after)], "cleanup": [_group(group) for group in cleanup],

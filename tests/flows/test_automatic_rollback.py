@@ -124,7 +124,7 @@ def test_after_a_manual_deploy_the_way_back_waits_for_a_person_and_prints_the_ca
 
 
 def test_a_rollback_command_that_fails_after_verify_failed_needs_a_person_and_says_what_stands(rollouts: Rollouts, seeded: App) -> None:
-    with pytest.raises(RollbackFailed, match=r"deploy\.rollback_command: ended with 9") as failed:
+    with pytest.raises(RollbackFailed, match="command for v0: ended with 9") as failed:
         actions.run(rollouts(plan=planned("deploy.rollback_command=exit 9")), RUN, After("deploy", plant(seeded)))
 
     assert failed.value.exit_code == 7
@@ -194,7 +194,7 @@ def test_a_failed_deploy_is_taken_back_by_the_rollback_command(rollouts: Rollout
     plan = planned("deploy.command=echo no room; exit 3",
                    f"deploy.rollback_command=echo $ROLLOUT_GENERATION $ROLLOUT_PLAN $ROLLOUT_TABLE > {tmp_path}/back")
 
-    with pytest.raises(RolledBack, match="deploy command: ended with 3: no room"):
+    with pytest.raises(RolledBack, match="command for v1: ended with 3: no room"):
         actions.run(rollouts(plan=plan), RUN, PlainConductor())
 
     assert (tmp_path / "back").read_text().split() == ["v0", "ai_analysis_job", "AiAnalysisJob"]

@@ -1,0 +1,150 @@
+"""
+kill -9 at every boundary, forward and back; then the same command again must end well, and exactly as if nothing had happened.
+
+By default a sample: in holds the point after every single statement (between two of them nothing else happens on the server), of
+the others every few. ROLLOUT_FULL_MATRIX=1 tries them all, with a real rehearsal each time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from deploy.mysql_server import Server
+from flows.demo.traffic.generations import TABLE, V0_COLUMNS
+from tests.faults.stage import Copy, Executioner, Stage
+
+FULL = bool(os.environ.get("ROLLOUT_FULL_MATRIX"))
+KILLED = -9
+START = {"run": "baseline", "cleanup": "v1 lives", "back": "shadow write", "back-drop": "shadow write", "back-cleanup": "dropped"}
+EVERY = 14  # of the points outside holds
+CLONE_EVERY = 35
+V0_GOES_ON = (f"UPDATE {TABLE} SET status = 'failed', completedAt = '2026-06-06 06:06:06.666', errorMessage = 'after', "
+              "updatedAt = updatedAt WHERE id IN ('c000003', 'c000004')")
+
+
+@dataclass(frozen=True)
+class Theatre:
+    """A server, the process that forks victims, and the states in which commands begin."""
+
+    stage: Stage
+    executioner: Executioner
+    states: dict[str, Copy]
+    rehearsed: str
+
+    def run(self, command: str, *, series: str = "live", at: int = 0, known: bool = True) -> dict[str, Any]:
+        return self.executioner.run(command, self.stage.url, series=series, at=at, rehearsed=self.rehearsed if known else None)
+
+    def enter(self, command: str) -> None:
+        if START[command] == "baseline":
+            self.stage.seed()
+        else:
+            self.stage.restore(self.states[START[command]])
+
+    def clients(self, command: str) -> None:
+        """Statements of every generation that lives now; V2's columns are there from the first moment of cleanup to the last."""
+        for generation in dict.fromkeys([*self.stage.living(), *(["v2"] if "cleanup" in command else [])]):
+            self.stage.use(generation)
+
+    def ending(self, command: str) -> dict[str, Any]:
+        """All that is left now; after a way back that keeps the columns, also what the next run makes of them."""
+        stage = self.stage
+        held = stage.nothing_held()
+        if command != "back":
+            return {"held": held, **stage.left(), "rows": stage.table()}
+        found = {"held": held, **stage.left(), "rows": stage.table(V0_COLUMNS)}
+        stage.app.run(V0_GOES_ON)
+        again = self.run("run")
+        return {**found, "next run": (again["ended"], again["said"]), "then": {**stage.left(), "rows": stage.table()}}
+
+
+@pytest.fixture(scope="module")
+def theatre(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
+    folder = tmp_path_factory.mktemp("faults")
+    stage, rehearsed = Stage(server.url), folder / "rehearsed"
+    with Executioner(folder / "log") as executioner:
+        stage.seed()
+        told = executioner.run("run", stage.url, remember=str(rehearsed))
+        assert told["ended"] == 0, told
+        states = {}
+        stage.app.run(f"UPDATE {TABLE} SET lifecycleStatus = 'locked', updatedAt = updatedAt WHERE id = 'c000005'")
+        states["shadow write"] = stage.copied()
+        for generation in stage.living():
+            stage.use(generation)
+        states["v1 lives"] = stage.copied()
+        told = executioner.run("cleanup", stage.url, rehearsed=str(rehearsed))
+        assert told["ended"] == 0, told
+        states["dropped"] = stage.copied()
+        yield Theatre(stage, executioner, states, str(rehearsed))
+    stage.end()
+    stage.app.close()
+
+
+def undisturbed(theatre: Theatre, command: str) -> tuple[dict[str, list[str]], dict[str, Any]]:
+    """What *command* passes when nobody kills it, on the clone too, and how it ends."""
+    theatre.enter(command)
+    theatre.clients(command)
+    told = theatre.run(command, known=not (FULL or command == "run"))
+    assert told["ended"] == 0, told["said"]
+    ending = theatre.ending(command)
+    assert ending["held"] == []
+    assert ending["owners"] == []
+    return told["passed"], ending
+
+
+def chosen(passed: dict[str, list[str]]) -> Iterator[tuple[str, int]]:
+    for number, name in enumerate(passed["live"], 1):
+        effect = name.startswith(("[hold] done", "[hold] the tables"))
+        if FULL or effect or (not name.startswith("[hold]") and number % EVERY == EVERY // 2):
+            yield "live", number
+    for number in range(1, len(passed["clone"]) + 1):
+        if FULL or number % CLONE_EVERY == CLONE_EVERY // 2:
+            yield "clone", number
+
+
+def killed_and_run_again(theatre: Theatre, command: str, series: str, at: int, wanted: dict[str, Any]) -> list[str]:
+    """What is wrong after a kill at that boundary; empty when nothing is."""
+    known = not FULL and series == "live"
+    theatre.enter(command)
+    died = theatre.run(command, series=series, at=at, known=known)
+    if died["ended"] != KILLED:
+        return [f"was not killed but ended with {died['ended']}: {died.get('said')}"]
+    try:
+        theatre.clients(command)
+    except (pymysql.err.Error, AssertionError) as error:
+        return [f"{died['at']}: a client failed after the kill, ledger {theatre.stage.states()}: {error!r}"]
+    again = theatre.run(command, known=known)
+    if again["ended"]:
+        return [f"{died['at']}: run again, it ended with {again['ended']}: {again.get('said')}"]
+    ending = theatre.ending(command)
+    return [f"{died['at']}: {what} is {ending.get(what)!r} instead of {wanted.get(what)!r}"
+            for what in wanted.keys() | ending.keys() if ending.get(what) != wanted.get(what)]
+
+
+def test_a_copied_state_is_the_state(theatre: Theatre) -> None:
+    theatre.stage.restore(theatre.states["dropped"])
+
+    assert theatre.run("cleanup")["said"] == "nothing to do"
+    again = theatre.stage.copied()
+    assert [line.replace(again.schema, "") for line in again.statements if line.startswith("CREATE")] == [
+        line.replace(theatre.states["dropped"].schema, "") for line in theatre.states["dropped"].statements if line.startswith("CREATE")]
+
+
+@pytest.mark.timeout(7200 if FULL else 180)
+@pytest.mark.parametrize("command", START)
+def test_killed_anywhere_and_run_again_it_ends_as_if_nothing_had_happened(theatre: Theatre, command: str) -> None:
+    passed, wanted = undisturbed(theatre, command)
+    cases = list(chosen(passed))
+
+    wrong = {f"{command} {series}:{at}": found for series, at in cases
+             if (found := killed_and_run_again(theatre, command, series, at, wanted))}
+
+    print(f"{command}: {len(passed['live'])} boundaries and {len(passed['clone'])} on the clone, {len(cases)} tried; "
+          f"longest wait of a client {theatre.stage.longest_s * 1000:.0f} ms")
+    assert not wrong, "\n".join(f"{where}: {text[:1500]}" for where, texts in wrong.items() for text in texts)
