@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,6 +119,10 @@ def test_check_lists_every_finding_with_its_remedy_and_key(there: Call, bystande
     assert "1 refuse" in text.text
 
 
+def sql_of(groups: list[dict[str, Any]]) -> list[str]:
+    return [line for group in groups for step in group["steps"] for line in step["sql"]]
+
+
 def test_plan_with_sql_prints_every_statement_that_a_run_records(here: Call, seeded: App) -> None:
     printed = here("plan", PLAN, "--sql").text
     steps = here("plan", PLAN, "--json").document
@@ -136,7 +141,7 @@ def test_plan_with_sql_prints_every_statement_that_a_run_records(here: Call, see
     assert [step["algorithm"] for group in steps["groups"] for step in group["steps"]].count("INSTANT") >= 6
     left = here("plan", PLAN, "--json").document
     assert left["groups"] == []
-    assert left["cleanup"] == steps["cleanup"]  # a run goes no further than shadow write unless it is asked to
+    assert sql_of(left["cleanup"]) == sql_of(steps["cleanup"]) != []  # a run does not go there unless it is asked to
 
 
 def test_rehearse_names_every_step_with_both_ways(there: Call) -> None:

@@ -100,7 +100,7 @@ class Stage:
         self.begin()
         for statement in statements((SHIPPED / "baseline.sql").read_text()):
             self.app.run(statement)
-        self.app.run("INSERT INTO `User` (id, email, updatedAt) VALUES ('u1', 'u1@example.org', '2026-01-01 00:00:00')")
+        self.app.run("INSERT INTO `User` (id, email, createdAt, updatedAt) VALUES ('u1', 'u1@example.org', '2026-01-01', '2026-01-01')")
         add_jobs(self.app, 9)
         self.app.run(f"UPDATE {TABLE} SET sessionId = CONCAT('s', id), answerId = 'a', queuedAt = '2026-01-01', createdAt = '2026-01-01', "
                      "updatedAt = updatedAt WHERE id < 'c000005'")

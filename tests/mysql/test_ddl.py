@@ -148,6 +148,21 @@ def test_an_answer_that_got_lost_is_looked_up_not_guessed(filled: App, plan: Pla
     assert [e["outcome"] for e in rollout.ledger.events() if e["step"] == "090_index"] == ["done, seen after a lost connection"]
 
 
+def test_what_was_done_between_the_look_and_the_hold_is_left_out(filled: App, plan: Plan, opened_on: Opened, session: Session) -> None:
+    rollout = opened_on(plan)
+    rollout.ledger.create()
+    ladder = rollout.ladder()
+    [group, *_] = ddl.grouped(ddl.moves(ladder, 0, ladder.before_first_pass, 3), rollout, 3, with_sync=False)
+    for stair in ladder.stairs[:2]:
+        session.verbatim(stair.up.statement)
+
+    ddl.carry_out(rollout, group, ladder, "forward")
+    ddl.carry_out(rollout, group, ladder, "forward")
+
+    assert rollout.position() == 3
+    assert [e["step"] for e in rollout.ledger.events() if not e["step"].startswith("hold")] == ["030_a"]
+
+
 def test_clients_never_wait_longer_than_allowed_while_everything_is_put_on(filled: App, plan: Plan, opened_on: Opened,
                                                                           clients: Clients) -> None:
     rollout = opened_on(plan)
