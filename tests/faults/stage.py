@@ -65,6 +65,14 @@ class Copy:
     schema: str
     statements: list[str] = field(repr=False)
 
+    def under(self, schema: str) -> list[str]:
+        """The same statements for another schema."""
+        archive = archive_name(self.schema), archive_name(schema)
+        return [statement.replace(self.schema, schema).replace(*archive) for statement in self.statements]
+
+    def anonymous(self) -> list[str]:
+        return self.under("schema")
+
 
 class Stage:
     """One server, as many schemas as asked for, one after the other; one client connection of an application."""
@@ -126,10 +134,9 @@ class Stage:
         self.begin()
         kept = self.app.rows("SELECT @@sql_mode, @@character_set_client, @@collation_connection")[0]
         self.app.run("SET SESSION foreign_key_checks = 0")
-        archive = archive_name(copy.schema), archive_name(self.schema)
         with self.app.connection.cursor() as cursor:
-            for statement in copy.statements:
-                cursor.execute(statement.replace(copy.schema, self.schema).replace(*archive))
+            for statement in copy.under(self.schema):
+                cursor.execute(statement)
         self.app.run("SET SESSION foreign_key_checks = 1, sql_mode = %s, character_set_client = %s, collation_connection = %s", *kept)
 
     # What the application does

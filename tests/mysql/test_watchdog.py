@@ -55,9 +55,18 @@ def test_a_statement_that_works_is_let_work(watchdog: Watchdog, session: Session
         assert session.value("SELECT SLEEP(0.3)") == 0
 
 
-def test_after_a_time_anything_is_ended(watchdog: Watchdog, session: Session) -> None:
-    with watchdog.after(session.connection_id, 0.05):
-        assert session.value("SELECT SLEEP(5)") == 1  # what SLEEP answers when its query is killed
+def test_what_slips_into_the_queue_is_ended_within_moments(watchdog: Watchdog, session: Session, holder: App) -> None:
+    began = waits.now_s()
+    with pytest.raises(LockTimeout) as raised, watchdog.after(session.connection_id, 0.004):
+        session.verbatim("LOCK TABLES job WRITE")
+
+    assert raised.value.errno == 1317
+    assert waits.now_s() - began < 1
+
+
+def test_what_is_merely_slow_is_not_ended(watchdog: Watchdog, session: Session) -> None:
+    with watchdog.after(session.connection_id, 0.01):
+        assert session.value("SELECT SLEEP(0.2)") == 0
 
 
 def test_what_ends_in_time_is_not_ended_and_nothing_barks_later(watchdog: Watchdog, session: Session) -> None:
@@ -68,8 +77,8 @@ def test_what_ends_in_time_is_not_ended_and_nothing_barks_later(watchdog: Watchd
 
 
 def test_nobody_elses_statement_is_ended(watchdog: Watchdog, session: Session, holder: App) -> None:
-    with watchdog.after(session.connection_id, 0.01):
-        assert session.value("SELECT SLEEP(1)") == 1
+    with pytest.raises(LockTimeout), watchdog.after(session.connection_id, 0.01):
+        session.verbatim("LOCK TABLES job WRITE")
 
     assert holder.value("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = CONNECTION_ID()") == 1
 
