@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import structlog
+
 from steps import waits
 from steps.errors import LockTimeout, LockWaited, NoGap, StatementFailed
 from steps.mysql import VALUE, Session, Waits, literal, quote
@@ -23,6 +25,8 @@ GUARD_FAILED = 1242
 SLIP_S = 0.004
 MARGIN_MS = 100
 PLAIN_TRIES = 8
+TELL_EVERY_S = 5.0
+log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ class Gap:
         if self.limits.plain:
             self._fire_plainly(statement, is_long=is_long, before_try=before_try)
             return waits.now_s() - began
-        slips = 0
+        slips, told_s = 0, began
         while True:
             before_try()
             try:
@@ -102,6 +106,10 @@ class Gap:
                             + "".join(f"; {line}" for line in holders(self.watchdog.session, self.tables)),
                             "nothing was changed by this step; run the same command at a quieter time, end the holder, or fire "
                             "plainly with --accept no-gap")
+            if waits.now_s() - told_s >= TELL_EVERY_S:
+                told_s = waits.now_s()
+                log.info("waiting for a gap", table=self.tables[0][1], seconds=round(told_s - began),
+                         holders=holders(self.watchdog.session, self.tables))
             # A try that reached the lock queue may cost somebody's transaction, so those are far apart; guards cost nothing.
             waits.sleep_s(random.uniform(0.005, 0.03) if not slips else random.uniform(0.02, 0.1 * min(slips, 10)))  # noqa: S311
 

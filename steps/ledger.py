@@ -29,6 +29,7 @@ DEFINITION = Path(__file__).resolve().parent.parent / "sql" / "ledger.sql"
 TABLES = ("meta", "plan", "run", "phase", "pass", "event", "owner")
 NO_SUCH_TABLE = 1146
 DUPLICATE_COLUMN = 1060
+STOPPED = 4
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,9 @@ class Ledger:
         try:
             yield self.run_id
         except BaseException as error:
-            self.end_run(getattr(error, "exit_code", 1), str(error) or type(error).__name__)
+            interrupted = isinstance(error, KeyboardInterrupt)
+            outcome = "interrupted" if interrupted else str(error) or type(error).__name__
+            self.end_run(STOPPED if interrupted else getattr(error, "exit_code", 1), outcome)
             raise
         self.end_run(0, "done")
 

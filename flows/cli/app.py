@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+from types import FrameType
 
 import typer
 
@@ -20,6 +22,7 @@ for command in (check.check, plan.plan, rehearse.rehearse, run.run, rollback.rol
 
 def main() -> None:
     """Entry point; wrong usage exits with 2 and, where JSON was asked for, still prints one document."""
+    signal.signal(signal.SIGTERM, _stop)
     try:
         code = app(standalone_mode=False)  # returns the code of a typer.Exit instead of raising it
         sys.exit(code if isinstance(code, int) else 0)
@@ -31,6 +34,11 @@ def main() -> None:
         _wrong_usage(error.format_message())
     except typer.TyperException as error:
         _wrong_usage(str(error) or type(error).__name__)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    """SIGTERM ends a run as Ctrl-C does: sessions closed, locks gone with them, on record; the same command continues."""
+    raise KeyboardInterrupt
 
 
 def _wrong_usage(message: str) -> None:

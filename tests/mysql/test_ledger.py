@@ -78,7 +78,7 @@ def test_a_run_is_recorded_from_start_to_end(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(("error", "code", "outcome"), [
-    (Stopped("t", "held", "wait"), 4, "t: held; wait"), (ValueError("odd"), 1, "odd"), (KeyboardInterrupt(), 1, "KeyboardInterrupt")])
+    (Stopped("t", "held", "wait"), 4, "t: held; wait"), (ValueError("odd"), 1, "odd"), (KeyboardInterrupt(), 4, "interrupted")])
 def test_how_a_run_failed_is_recorded_and_raised_on(ledger: Ledger, error: BaseException, code: int, outcome: str) -> None:
     ledger.create()
 
