@@ -26,6 +26,8 @@ SLIP_S = 0.004
 MARGIN_MS = 100
 PLAIN_TRIES = 8
 TELL_EVERY_S = 5.0
+OLD_SNAPSHOT_S = 2
+LONGEST_SNAPSHOT_WAIT_S = 10.0
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
@@ -60,6 +62,25 @@ def holders(session: Session, tables: list[tuple[str, str]]) -> list[str]:
     return [f"{table} is held by connection {number} ({user}@{host}, {str(command).lower()} for {seconds or 0} s"
             + (f", transaction open since {started} UTC)" if started else ")")
             for number, user, host, command, seconds, started, table in rows]
+
+
+def wait_for_old_snapshots(session: Session, longest_s: float) -> int:
+    """
+    Wait until no transaction older than a moment is open, at most *longest_s*; return how many are left (F25, case C07).
+
+    A transaction whose snapshot is older than the change gets 1412 at its first touch of the table, and has to be repeated.
+    Without the right to see transactions nothing can be waited for.
+    """
+    began = waits.now_s()
+    while True:
+        try:
+            old = int(session.value("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id <> CONNECTION_ID() "
+                                    f"AND trx_started < SYSDATE() - INTERVAL {OLD_SNAPSHOT_S} SECOND"))
+        except StatementFailed:
+            return 0
+        if not old or waits.now_s() - began >= longest_s:
+            return old
+        waits.sleep_s(0.1)
 
 
 def _guard(tables: list[tuple[str, str]]) -> str:
@@ -145,6 +166,10 @@ def hold(target: Target, watchdog: Watchdog, limits: Limits, tables: list[tuple[
     with Session(target, multi=True, waits=Waits(lock_wait_timeout_s=max(1, limits.max_stall_ms // 1000))) as session:
         session.run("SET SESSION foreign_key_checks = 1")
         gap = Gap(session, watchdog, limits, [*tables, *related])
+        old = wait_for_old_snapshots(watchdog.session, min(limits.gap_wait_s, LONGEST_SNAPSHOT_WAIT_S))
+        if old:
+            log.info("old snapshots are left; their transactions may get 1412 once and must be repeated", table=tables[0][1],
+                     transactions=old)
         waited_s = gap.fire(f"LOCK TABLES {names}", before_try=before_try)
         try:
             yield session, waited_s

@@ -19,7 +19,8 @@ from steps.rollout import Rollout
 from steps.step import Step
 
 CHUNK_ROWS = 4
-LEDGER = ("create", "remember_plan", "extend_ladder", "end_plan", "forget_plan", "set_phase", "start_pass", "reset_pass", "end_sweep", "end_run")
+LEDGER = ("create", "remember_plan", "extend_ladder", "end_plan", "forget_plan", "set_phase", "start_pass", "reset_pass", "end_sweep",
+          "end_run")
 CHANGES = ("DELETE ", "DROP ", "CREATE ")
 
 

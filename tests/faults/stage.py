@@ -123,10 +123,9 @@ class Stage:
         escape = app.connection.escape
         for (table,) in app.rows("SHOW TABLES"):
             made.append(_as_it_was_made(app.create_table(table)))
-            for row in app.rows(f"SELECT * FROM `{table}`"):
-                made.append(f"INSERT INTO `{table}` VALUES ({', '.join(map(escape, row))})")
+            made += [f"INSERT INTO `{table}` VALUES ({', '.join(map(escape, row))})" for row in app.rows(f"SELECT * FROM `{table}`")]
         for row in app.rows("SHOW TRIGGERS"):
-            name, mode, sql, client, collation, *_ = app.rows(f"SHOW CREATE TRIGGER `{row[0]}`")[0]
+            _name, mode, sql, client, collation, *_ = app.rows(f"SHOW CREATE TRIGGER `{row[0]}`")[0]
             triggers += [f"SET SESSION sql_mode = '{mode}', character_set_client = {client}, collation_connection = {collation}", sql]
         return Copy(self.schema, [*made, *triggers])
 
@@ -207,7 +206,7 @@ class Stage:
         return found
 
     def nothing_held(self) -> list[str]:
-        """Sessions, locks, transactions and scratch schemas of ours that are still there; a moment is given to sessions to end."""
+        """Sessions, locks and scratch schemas of ours that are still there; a moment is given to sessions to end."""
         deadline = time.monotonic() + LEFT_S
         while (held := self._held()) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -216,7 +215,8 @@ class Stage:
     def _held(self) -> list[str]:
         app, scratch = self.app, scratch_name(self.target, TABLE)
         found = [f"session {row}" for row in app.rows(
-            "SELECT ID, COMMAND, STATE FROM information_schema.PROCESSLIST WHERE DB IN (%s, %s) AND ID <> CONNECTION_ID()", self.schema, scratch)]
+            "SELECT ID, COMMAND, STATE FROM information_schema.PROCESSLIST WHERE DB IN (%s, %s) AND ID <> CONNECTION_ID()",
+            self.schema, scratch)]
         found += [f"metadata lock {row}" for row in app.rows(
             "SELECT OBJECT_NAME, LOCK_TYPE FROM performance_schema.metadata_locks WHERE OBJECT_SCHEMA = %s AND OWNER_THREAD_ID <> "
             "PS_CURRENT_THREAD_ID()", self.schema)]

@@ -39,7 +39,7 @@ def test_no_client_notices_that_the_tool_is_killed_and_run_again(server: Server,
         fleet.stop("v1")
         fleet.stop("v0")
         report, wrong = fleet.report(), fleet.final_check()
-    print(f"seed {DRAWN}, killed {len(killed)} times: {'; '.join(killed)}. {report.requests} requests, {report.failures} failed, "
+    print(f"seed {DRAWN}, killed {len(killed)} times: {'; '.join(killed)}. {report.requests} requests, {report.failures} failed, "  # noqa: T201  # the figures
           f"{report.deadlocks} deadlocks, longest {report.longest_request_ms:.0f} ms")
     assert len(killed) >= FEWEST_KILLED
     assert (dict(report.failed), report.wrong_reads, report.run_twice, report.snapshots) == ({}, 0, 0, 0), report.examples

@@ -38,15 +38,16 @@ def test_a_dead_api_does_not_stop_the_run_and_is_said(seeded: App, url: str, tmp
     assert seeded.rows("SELECT verb, exit_code, outcome FROM _rollout_run") == [("run", 0, "done")]
 
 
-def test_what_the_command_line_tells_prefect_holds_no_secret(prefect_server: None, seeded: App, url: str) -> None:
+def test_what_the_command_line_tells_prefect_holds_no_secret(prefect_server: None, seeded: App, url: str, tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_API_URL
 
     password = str(make_url(url).password)
-    ended = rollout(url, "run", "ai_analysis_job", "--json", "--by", "cli-ann", "--set", f"deploy.command=echo {password}", "--set",
-                    "deploy.rollback_command=true", PREFECT_API_URL=str(PREFECT_API_URL.value()))
+    ended = rollout(url, "run", "ai_analysis_job", "--json", "--by", "cli-ann", "--set", f"deploy.command=echo {password} | tee {tmp_path}/got",
+                    "--set", "deploy.rollback_command=true", PREFECT_API_URL=str(PREFECT_API_URL.value()))
 
     assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "got").read_text().strip() == password  # what ran is what was asked for
     assert dict(seeded.rows("SELECT phase, state FROM _rollout_phase")) == ALL_DONE
     with get_client(sync_client=True) as client:
         (run,) = [run for run in client.read_flow_runs() if run.name == "rollout ai_analysis_job by cli-ann"]

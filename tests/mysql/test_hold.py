@@ -213,3 +213,13 @@ def test_holders_are_named_oldest_first_and_never_with_their_sql(watchdog: Watch
 @pytest.mark.parametrize(("max_stall_ms", "patience_s"), [(1000, 0.9), (300, 0.2), (100, 0.05)])
 def test_patience_leaves_a_margin(max_stall_ms: int, patience_s: float) -> None:
     assert Limits(max_stall_ms, 1).patience_s == pytest.approx(patience_s)
+
+
+def test_old_snapshots_are_waited_for_within_a_bound(session: Session, clients: Clients) -> None:
+    old = clients()
+    old.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    until(lambda: session.value("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_started < SYSDATE() - INTERVAL 2 SECOND"))
+
+    assert hold_module.wait_for_old_snapshots(session, 0.2) == 1
+    old.run("COMMIT")
+    assert hold_module.wait_for_old_snapshots(session, 5) == 0
