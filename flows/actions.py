@@ -14,7 +14,7 @@ from flows.params import Request, RollbackRequest, RunRequest, Target
 from steps import catalogue, checks, ddl, plan_loader
 from steps.errors import Busy, Refused, Stopped, WrongUsage
 from steps.mysql import VALUE
-from steps.ownership import lock_name
+from steps.ownership import forget_dead, lock_name
 from steps.passes import Progress
 from steps.phase import Phase
 from steps.rollout import Person, Rollout, opened, owned, refuse_other_plans, same_plan
@@ -48,11 +48,14 @@ def desk(request: Request, database: Database, confirm: Callable[[str], bool] | 
 
 
 def nothing_to_run(rollout: Rollout, request: RunRequest) -> bool:
-    """Whether catalogue and ledger say that every asked phase is done; no lock, no DDL, no Prefect."""
+    """Whether catalogue and ledger say that every asked phase is done; no lock, no DDL, no Prefect. Then a dead owner's row goes."""
     same_plan(rollout)
     if not catalogue.exists(rollout.session, rollout.schema, rollout.table):
         return False  # the table check says so, with the nearest name
-    return not runbook.pending(rollout, _phases(request))
+    if runbook.pending(rollout, _phases(request)):
+        return False
+    forget_dead(rollout.ledger)
+    return True
 
 
 def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
@@ -76,7 +79,7 @@ def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
 
 
 def what_to_undo(rollout: Rollout, request: RollbackRequest) -> tuple[list[Phase], bool]:
-    """(phases, whether there is anything to do at all) for *request*."""
+    """(phases, whether there is anything to do at all) for *request*. If there is nothing, a dead owner's row goes."""
     if (request.phase is None) == (request.to is None):
         raise WrongUsage("rollback", "needs a phase or --to, and not both", "for example `rollout rollback PLAN --to v0`")
     to_v0 = request.to is Target.V0 or (request.phase is not None and request.phase.phase is Phase.PRE_DEPLOY)
@@ -89,6 +92,8 @@ def what_to_undo(rollout: Rollout, request: RollbackRequest) -> tuple[list[Phase
         phases = ways_back.standing_after(rollout, request.to.phase if request.to else None)
     if request.drop_added and Phase.PRE_DEPLOY not in phases and ways_back.has_added(rollout):
         phases.append(Phase.PRE_DEPLOY)
+    if not phases:
+        forget_dead(rollout.ledger)
     return phases, bool(phases)
 
 

@@ -64,7 +64,7 @@ def _told(request: Request, action: Callable[[Rollout], actions.Result]) -> Stat
     cockpit.log_to()
     try:
         database = call.database or database_of(request.database)
-        with actions.desk(request, database, call.confirm, call.told) as rollout:
+        with actions.desk(call.request or request, database, call.confirm, call.told) as rollout:
             call.result = action(rollout)
     except RolloutError as error:
         call.error = error

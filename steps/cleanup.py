@@ -178,6 +178,6 @@ def _drop(rollout: Rollout) -> Outcome:
         rows = catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
         for group in ddl.grouped(ddl.moves(ladder, here, ladder.top, rows, rollout.slowness), rollout, rows, with_sync=False):
             ddl.carry_out(rollout, replace(group, phase=PHASE), ladder, "forward")
+    rollout.ledger.end_plan(ended=True)  # before the phase is done: after that no run comes here again
     reached(rollout, "dropped", "done")
-    rollout.ledger.end_plan(ended=True)
     return Outcome.DONE

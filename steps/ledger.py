@@ -162,9 +162,10 @@ class Ledger:
 
     def forget_plan(self) -> None:
         """After the last way back the table is at its baseline, and another plan text may start afresh."""
-        for table in ("plan", "phase", "pass"):
-            self.session.run(f"DELETE FROM {self.table(table)} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
-                             f"AND plan_id = {VALUE}", *self.key)
+        with self.session.transaction():  # killed half-way, a second call would find nothing to do and leave the rest
+            for table in ("plan", "phase", "pass"):
+                self.session.run(f"DELETE FROM {self.table(table)} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                                 f"AND plan_id = {VALUE}", *self.key)
 
     # Phases
 

@@ -27,6 +27,14 @@ def lock_name(schema: str, table: str) -> str:
     return "rollout:" + hashlib.sha256(f"{schema}.{table}".encode()).hexdigest()[:48]
 
 
+def forget_dead(ledger: Ledger) -> None:
+    """Remove the owner row of a run that was killed after its last change; a living owner holds the lock and has another token."""
+    schema, table, _plan = ledger.key
+    for (token,) in ledger.read(f"SELECT token FROM {ledger.table('owner')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                                f"AND IS_USED_LOCK({VALUE}) IS NULL", schema, table, lock_name(schema, table)):
+        ledger.session.run(f"DELETE FROM {ledger.table('owner')} WHERE token = {VALUE}", token)
+
+
 class Ownership:
     """The right to work on one table, from :meth:`take` to :meth:`release`. Use as a context manager."""
 

@@ -201,7 +201,7 @@ class Stage:
                                      "WHERE TRIGGER_SCHEMA = DATABASE() ORDER BY 1")
         found["phases"] = self.states()
         found["passes"] = app.rows("SELECT `pass`, `cursor`, finished_at IS NOT NULL FROM _rollout_pass ORDER BY 1")
-        found["plans"] = app.rows("SELECT plan_id, baseline_sql FROM _rollout_plan")
+        found["plans"] = app.rows("SELECT plan_id, baseline_sql, ended_at IS NOT NULL FROM _rollout_plan")
         found["owners"] = app.rows("SELECT actor, pid FROM _rollout_owner")
         return found
 

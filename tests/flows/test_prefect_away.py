@@ -43,8 +43,9 @@ def test_what_the_command_line_tells_prefect_holds_no_secret(prefect_server: Non
     from prefect.settings import PREFECT_API_URL
 
     password = str(make_url(url).password)
-    ended = rollout(url, "run", "ai_analysis_job", "--json", "--by", "cli-ann", "--set", f"deploy.command=echo {password} | tee {tmp_path}/got",
-                    "--set", "deploy.rollback_command=true", PREFECT_API_URL=str(PREFECT_API_URL.value()))
+    command = f"deploy.command=echo {password} | tee {tmp_path}/got"
+    ended = rollout(url, "run", "ai_analysis_job", "--json", "--by", "cli-ann", "--set", command, "--set", "deploy.rollback_command=true",
+                    PREFECT_API_URL=str(PREFECT_API_URL.value()))
 
     assert ended.returncode == 0, ended.stderr
     assert (tmp_path / "got").read_text().strip() == password  # what ran is what was asked for
