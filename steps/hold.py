@@ -27,6 +27,7 @@ MARGIN_MS = 100
 PLAIN_TRIES = 8
 TELL_EVERY_S = 5.0
 OLD_SNAPSHOT_S = 2
+TRX_CACHE_S = 0.3  # InnoDB shows transactions from a cache that it does not renew while it is asked more often than each 0.1 s
 LONGEST_SNAPSHOT_WAIT_S = 10.0
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
@@ -80,7 +81,7 @@ def wait_for_old_snapshots(session: Session, longest_s: float) -> int:
             return 0
         if not old or waits.now_s() - began >= longest_s:
             return old
-        waits.sleep_s(0.1)
+        waits.sleep_s(TRX_CACHE_S)
 
 
 def _guard(tables: list[tuple[str, str]]) -> str:
