@@ -41,5 +41,9 @@ def _finding(look: Look, old: str, new: str) -> Finding:
     if seen:
         return Finding(NAME, "refuse", f"column {look.table}.{old}", f"{cost}; statements of the last hour that name it: "
                        f"{', '.join(seen[:5])}", remedy, ACCEPT)
+    lost = int((look.session.query("SHOW GLOBAL STATUS LIKE 'Performance_schema_digest_lost'") or [("", 0)])[0][1])
+    if lost:
+        return Finding(NAME, "refuse", f"column {look.table}.{old}", f"{cost}; whether anybody does could not be seen ({lost} statement "
+                       "digests were lost, performance_schema_digests_size is too small)", remedy, ACCEPT, could_not_look=True)
     return Finding(NAME, "warn", f"column {look.table}.{old}", f"{cost}; no statement of the last hour shows it, which proves little: "
                    "long statements are cut before their last column", remedy)

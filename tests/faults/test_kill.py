@@ -2,8 +2,8 @@
 kill -9 at every boundary, forward and back; then the same command again must end well, and exactly as if nothing had happened.
 
 By default a sample: in holds the point after every single statement (between two of them nothing else happens on the server), of
-the others every few. ROLLOUT_FULL_MATRIX=1 tries them all. The rehearsal leaves nothing behind and is remembered, so that a case
-takes a second, but for those that die in it.
+the others every few and the last. ROLLOUT_FULL_MATRIX=1 tries them all. The rehearsal leaves nothing behind and is remembered, so
+that a case takes a second, but for those that die in it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.faults.stage import Copy, Executioner, Stage
 FULL = bool(os.environ.get("ROLLOUT_FULL_MATRIX"))
 KILLED = -9
 START = {"run": "baseline", "cleanup": "v1 lives", "back": "shadow write", "back-drop": "shadow write", "back-cleanup": "dropped"}
-EVERY = 18  # of the points outside holds
+EVERY = 20  # of the points outside holds
 CLONE_EVERY = 35
 V0_GOES_ON = (f"UPDATE {TABLE} SET status = 'failed', completedAt = '2026-06-06 06:06:06.666', errorMessage = 'after', "
               "updatedAt = updatedAt WHERE id IN ('c000003', 'c000004')")
@@ -100,7 +100,7 @@ def undisturbed(theatre: Theatre, command: str) -> tuple[list[str], dict[str, An
 
 def chosen(live: list[str], on_clone: list[str]) -> Iterator[tuple[str, int]]:
     for number, name in enumerate(live, 1):
-        effect = name.startswith(("[hold] done", "[hold] the tables"))
+        effect = name.startswith(("[hold] done", "[hold] the tables", "before release"))
         if FULL or effect or (not name.startswith("[hold]") and number % EVERY == EVERY // 2):
             yield "live", number
     for number in range(1, len(on_clone) + 1):
