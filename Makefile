@@ -13,7 +13,7 @@ $(BIN)/rollout: pyproject.toml constraints.txt
 
 setup: $(BIN)/rollout ## a virtual environment with everything pinned
 
-demo: setup ## private MySQL, live traffic, phases 1 to 5 and back, in one go
+demo: setup ## private MySQL, live traffic, all six phases and back, in one go
 	$(BIN)/rollout demo
 
 test: setup ## the whole suite against a real MySQL

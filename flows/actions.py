@@ -11,14 +11,17 @@ from flows import rollback as ways_back
 from flows import rollout as runbook
 from flows.conductor import Conductor
 from flows.params import Request, RollbackRequest, RunRequest, Target
-from steps import catalogue, checks, ddl, plan_loader
-from steps.errors import Busy, Refused, Stopped, WrongUsage
+from steps import catalogue, checks, ddl, plan_loader, pre_deploy
+from steps.errors import Busy, FindingsRefused, Refused, Stopped, WrongUsage
 from steps.mysql import VALUE
 from steps.ownership import forget_dead, lock_name
 from steps.passes import Progress
 from steps.phase import Phase
 from steps.rollout import Person, Rollout, opened, owned, refuse_other_plans, same_plan
 from steps.target import Target as Database
+
+ACCEPT_KEYS = {"blockers", "canary", "cleanup", "cleanup-unseen", "discard-added", "forget-added", "known-bad-version", "no-gap",
+               "null-statuses", "purge-archive", "rename-in-place", "replace-sync", "row-versions"}
 
 
 @dataclass
@@ -41,6 +44,9 @@ def desk(request: Request, database: Database, confirm: Callable[[str], bool] | 
          told: Callable[[Progress], None] = lambda _: None) -> Iterator[Rollout]:
     """The rollout *request* speaks of, opened for looking."""
     plan = plan_loader.load(request.plan, request.settings)
+    for key in request.accept:
+        if key not in ACCEPT_KEYS and not key.startswith("could-not-look:"):
+            raise WrongUsage(f"--accept {key}", "is no key of any finding or confirmation", f"known: {', '.join(sorted(ACCEPT_KEYS))}")
     person = Person(request.by, request.reason, request.deployed_by, confirm)
     with opened(plan, database, person, frozenset(request.accept)) as rollout:
         rollout.told = told
@@ -121,7 +127,8 @@ def look_first(rollout: Rollout) -> list[checks.Finding]:
         position = rollout.ladder().position(rollout.live(), rollout.table)
     except Refused as refused:
         return [*found, checks.Finding("rehearsal", "refuse", refused.subject, refused.reason, refused.remedy)]
-    return found + ddl.blocking_copies(rollout, rollout.rehearsed().ladder, position)
+    ladder = rollout.rehearsed().ladder
+    return found + ddl.blocking_copies(rollout, ladder, position, max(position, ladder.expanded)) + _broken_sync(rollout)
 
 
 def refuse_unfit(rollout: Rollout) -> None:
@@ -133,6 +140,16 @@ def refuse_unfit(rollout: Rollout) -> None:
     for finding in checks.table_shape.run(checks.Look(rollout.session, rollout.target, rollout.plan, begun=begun)):
         if finding.severity == "refuse" and not finding.accept:
             raise Refused(finding.subject, finding.what, finding.remedy)
+
+
+def _broken_sync(rollout: Rollout) -> list[checks.Finding]:
+    """Triggers that ought to stand and do not, or stand with another body (cases C73, C74)."""
+    broken = pre_deploy.broken_sync(rollout)
+    if broken is None:
+        return []
+    return [checks.Finding("sync", "warn", f"table {rollout.table}", f"sync is broken: {broken}; the sides may have moved apart since",
+                           "`rollout run` puts our triggers in place of whatever has their names, looks for rows that differ, and "
+                           "proves the later phases anew")]
 
 
 def refuse_findings(rollout: Rollout) -> list[checks.Finding]:
@@ -147,7 +164,8 @@ def refuse_findings(rollout: Rollout) -> list[checks.Finding]:
     if stopping:
         text = "; ".join(f"[{f.check}] {f.subject}: {f.what} ({f.remedy}{f'; or --accept {f.accept}' if f.accept else ''})"
                          for f in stopping)
-        raise Refused(f"{len(stopping)} finding{'s' if len(stopping) > 1 else ''}", text, "nothing was touched")
+        raise FindingsRefused(f"{len(stopping)} finding{'s' if len(stopping) > 1 else ''}", text, "nothing was touched",
+                              tuple(vars(finding) for finding in found))
     for finding in found:
         rollout.say("finding", check=finding.check, severity=finding.severity, subject=finding.subject, found=finding.what)
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flows.conductor import Conductor
-from steps import backfill, cleanup_back, deploy, drop_added, pre_deploy, shadow_write, verify
+from steps import backfill, cleanup_back, ddl, deploy, drop_added, pre_deploy, shadow_write, verify
 from steps.errors import ConnectionLost, LockTimeout, Refused, RollbackFailed, RolloutError, Stopped
 from steps.phase import FORWARD, Phase
 from steps.rollout import Rollout
@@ -62,7 +62,11 @@ def prepare(rollout: Rollout, phases: list[Phase], *, drop_added: bool) -> None:
 def refuse_destructive(rollout: Rollout) -> None:
     """Prove the way down on a clone, and refuse what would be lost."""
     ladder = rollout.rehearsed().ladder
-    drop_added.refuse_losses(rollout, ladder, ladder.position(rollout.live(), rollout.table))
+    position = ladder.position(rollout.live(), rollout.table)
+    drop_added.refuse_losses(rollout, ladder, position)
+    for finding in ddl.blocking_copies(rollout, ladder, position, 0):
+        raise Refused(finding.subject, finding.what, "do it in a quiet time with a larger --set max_blocked_s, or go back without "
+                      "--drop-added")
 
 
 def standing(rollout: Rollout) -> list[Phase]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steps import contract
+from steps import contract, pre_deploy
 from steps.errors import RolloutError
 from steps.mysql import VALUE
 from steps.ownership import lock_name
@@ -18,10 +18,11 @@ def standing(rollout: Rollout) -> dict[str, Any]:
     phases = [{"phase": phase.value, "state": recorded.get(phase, {}).get("state", "not begun"),
                "at": recorded.get(phase, {}).get("at"), "detail": recorded.get(phase, {}).get("detail", {})} for phase in FORWARD]
     known = rollout.ledger.plan()
+    schema = _schema(rollout, begun=known is not None)
     return {"table": f"{rollout.schema}.{rollout.table}", "plan": rollout.plan.id, "path": rollout.plan.plan.path,
             "same_plan_as_begun": not plan_differences(rollout) if known else None,
-            "contract": _contract(rollout, phases), "phases": phases, **_schema(rollout, begun=known is not None),
-            "passes": list(rollout.ledger.passes().values()), "working_on_it": _owner(rollout), "next": _next(phases)}
+            "contract": _contract(rollout, phases), "phases": phases, **schema,
+            "passes": list(rollout.ledger.passes().values()), "working_on_it": _owner(rollout), "next": _next(rollout, phases, schema)}
 
 
 def _schema(rollout: Rollout, *, begun: bool) -> dict[str, Any]:
@@ -56,10 +57,25 @@ def _owner(rollout: Rollout) -> dict[str, Any] | None:
     return {"plan": plan, "actor": actor, "host": host, "pid": pid, "since": f"{taken}", "heartbeat_at": f"{beat}", "alive": bool(alive)}
 
 
-def _next(phases: list[dict[str, Any]]) -> str:
-    for entry in phases:
-        if entry["state"] != "done":
-            if entry["phase"] == Phase.CLEANUP.value:
-                return "cleanup, when the old application is gone and the soak is long enough"
-            return f"{entry['phase']}: rollout run"
-    return "nothing"
+def _next(rollout: Rollout, phases: list[dict[str, Any]], schema: dict[str, Any]) -> str:
+    """What a person should do now; what is broken comes before what is next."""
+    if schema.get("drift"):
+        return "repair: the table is not what the plan left; undo the foreign change, then rollout run"
+    broken = pre_deploy.broken_sync(rollout)
+    if broken:
+        return f"repair: sync is broken ({broken}); rollout run"
+    entry = next((row for row in phases if row["state"] != "done"), None)
+    return _next_phase(entry) if entry else "nothing"
+
+
+def _next_phase(entry: dict[str, Any]) -> str:
+    again = "rollout run --through cleanup" if entry["phase"] == Phase.CLEANUP.value else "rollout run"
+    if entry["state"] == "waiting":
+        return f"a person: {entry['detail'].get('remedy', '')}"
+    if entry["state"] == "going back":
+        return f"{entry['phase']} is half-way back: the same rollback again"
+    if entry["state"] == "cooling":
+        return f"cleanup's drop, due {entry['detail'].get('drop_due')}: {again}"
+    if entry["phase"] == Phase.CLEANUP.value and entry["state"] in ("not begun", "undone"):
+        return f"cleanup, when the old application is gone and the soak is long enough: {again}"
+    return f"{entry['phase']}: {again}"

@@ -15,6 +15,7 @@ from steps.checks import Finding
 from steps.errors import Refused, StatementFailed, Stopped
 from steps.hold import Gap, hold
 from steps.ladder import Ladder, Stair, Way
+from steps.ledger import Event
 from steps.mysql import Session, Waits, quote
 from steps.phase import Phase
 from steps.rollout import Rollout
@@ -78,15 +79,16 @@ def moves(ladder: Ladder, start: int, end: int, rows: int, slowness: float = 1.0
     return [Move(stair, way, to, estimate_ms(way, rows) * slowness) for stair, way, to in stairs]
 
 
-def blocking_copies(rollout: Rollout, ladder: Ladder, position: int) -> list[Finding]:
-    """Steps that only a copy can do and that would block writes for longer than the plan allows (F5, case C09)."""
+def blocking_copies(rollout: Rollout, ladder: Ladder, start: int, end: int) -> list[Finding]:
+    """Steps from *start* to *end*, up or down, that only a copy can do and that would block writes for too long (F5, case C09)."""
     rows = catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
     limit_s = rollout.plan.plan.max_blocked_s
-    return [Finding("copy-blocks", "refuse", f"step {move.stair.name}", f"can only be done by copying the table; writes would be blocked "
-                    f"for about {move.estimate_ms / 1000:.1f} s at {rows} rows, the plan allows {limit_s:g} s",
+    back = " (way back)" if end < start else ""
+    return [Finding("copy-blocks", "refuse", f"step {move.stair.name}{back}", "can only be done by copying the table; writes would be "
+                    f"blocked for about {move.estimate_ms / 1000:.1f} s at {rows} rows, the plan allows {limit_s:g} s",
                     "do it in a quiet time with a larger plan.max_blocked_s, or change the column beforehand with "
                     "pt-online-schema-change, before any sync trigger exists")
-            for move in moves(ladder, position, max(position, ladder.expanded), rows, rollout.slowness)
+            for move in moves(ladder, start, end, rows, rollout.slowness)
             if move.way.algorithm == "COPY" and move.estimate_ms > limit_s * 1000]
 
 
@@ -129,10 +131,16 @@ def carry_out(rollout: Rollout, group: Group, ladder: Ladder, direction: str) ->
         Stopped: a statement failed; everything before it stands and the same command continues.
     """
     if group.in_hold:
+        begins = {"statements": [move.way.statement for move in group.moves], "sync": group.sync}
+        rollout.record(Event(group.phase.value, _hold_name(group), "begins", direction, detail=begins))
         while not _in_one_hold(rollout, group, ladder, direction):
             rollout.say("hold given back early", phase=group.phase.value, why="the rest would stall clients for too long")
     else:
         _alone(rollout, group.moves[0], ladder, direction)
+
+
+def _hold_name(group: Group) -> str:
+    return f"hold for {len(group.moves) + 2 * bool(group.sync)} objects"
 
 
 def _in_one_hold(rollout: Rollout, group: Group, ladder: Ladder, direction: str) -> bool:
@@ -145,7 +153,7 @@ def _in_one_hold(rollout: Rollout, group: Group, ladder: Ladder, direction: str)
     limit_ms = rollout.plan.plan.max_stall_ms * GIVE_BACK_SHARE
     tables, related = rollout.tables_to_lock()
     with rollout.recorded_later(), \
-            rollout.timed(group.phase, f"hold for {len(group.moves) + 2 * bool(group.sync)} objects", direction=direction,
+            rollout.timed(group.phase, _hold_name(group), direction=direction,
                           statement=f"LOCK TABLES {quote(rollout.table)} WRITE") as facts, \
             hold(rollout.target, rollout.watchdog, rollout.limits, tables, related, rollout.check_owner) as (session, waited_s):
         began = waits.now_s()

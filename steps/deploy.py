@@ -73,7 +73,12 @@ def put_out(rollout: Rollout, phase: Phase, command: str | None, health_command:
         WaitingForPerson: there is no command and nobody has confirmed; *call* is what continues.
     """
     if not command:
-        who = _confirmed(rollout, what, call)
+        try:
+            who = _confirmed(rollout, what, call)
+        except WaitingForPerson as waiting:
+            if rollout.owner and direction == "forward" and phase is PHASE:
+                rollout.ledger.set_phase(phase, "waiting", {"reason": waiting.reason, "remedy": waiting.remedy})
+            raise
         before()
         with rollout.timed(phase, "confirmed by hand", direction=direction) as facts:
             facts["deployed_by"] = who

@@ -51,6 +51,15 @@ class Refused(RolloutError):
     exit_code = 3
 
 
+class FindingsRefused(Refused):
+    """Pre-checks found something; *findings* holds each with object, reason, remedy and accept key."""
+
+    def __init__(self, subject: str, reason: str, remedy: str = "", findings: tuple[dict[str, object], ...] = ()) -> None:
+        super().__init__(subject, reason, remedy)
+        self.args = (subject, reason, remedy, findings)
+        self.findings = findings
+
+
 class Unreachable(Refused):
     """The server cannot be reached or does not let us in."""
 

@@ -102,8 +102,14 @@ class Ledger:
 
     @contextmanager
     def run(self, verb: str, actor: str, reason: str, options: dict[str, Any]) -> Iterator[str]:
-        """Record a run from its start to its end, with exit code and outcome; an error is recorded and raised on."""
+        """
+        Record a run from its start to its end, with exit code and outcome; an error is recorded and raised on.
+
+        Only for whoever owns the table: runs that have no end yet were killed, and are marked so.
+        """
         self.run_id = uuid.uuid4().hex
+        self.session.run(f"UPDATE {self.table('run')} SET ended_at = UTC_TIMESTAMP(3), outcome = {VALUE} WHERE table_schema = {VALUE} "
+                         f"AND table_name = {VALUE} AND plan_id = {VALUE} AND ended_at IS NULL", "never ended: killed or lost", *self.key)
         self.session.run(
             f"INSERT INTO {self.table('run')} (run_id, table_schema, table_name, plan_id, verb, actor, reason, host, options, "
             f"tool_version, started_at) VALUES ({', '.join([VALUE] * 10)}, UTC_TIMESTAMP(3))", self.run_id, *self.key, verb,
@@ -189,7 +195,7 @@ class Ledger:
             f"INSERT INTO {self.table('event')} (run_id, table_schema, table_name, plan_id, at, phase, direction, step, outcome, "
             f"statement, duration_ms, row_count, detail) VALUES ({VALUE}, {VALUE}, {VALUE}, {VALUE}, "
             f"UTC_TIMESTAMP(3) - INTERVAL {int(age_s * 1_000_000)} MICROSECOND, "
-            f"{', '.join([VALUE] * 8)})", self.run_id, *self.key, event.phase, event.direction, event.step, event.outcome,
+            f"{', '.join([VALUE] * 8)})", self.run_id, *self.key, event.phase, event.direction, event.step[:191], event.outcome,
             shown(event.statement) if event.statement else None, event.duration_ms, event.rows,
             json.dumps(masked(event.detail or {}), default=str))
 

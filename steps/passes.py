@@ -164,7 +164,8 @@ def _sweep(walk: Walk, ledger: Ledger, name: str, keep: list[str], *, one_by_one
 
         done, held = waits.retry(attempt, tries=10, first_wait_s=0.05, longest_wait_s=2)
         cursor, examined, changed, skipped = chunk[-1], examined + len(chunk), changed + done, skipped + held
-        told(Progress(name, examined, changed, max(estimate, examined), int(standing["sweep"])))
+        expected = examined if len(chunk) < rows else max(estimate, examined)  # a short chunk is the last one
+        told(Progress(name, examined, changed, expected, int(standing["sweep"])))
         took_s = waits.now_s() - began
         rows = _next_size(rows, took_s, walk.settings)
         waits.sleep_s(min(took_s * REST_SHARE, LONGEST_REST_S))

@@ -146,5 +146,7 @@ def _read(plan_path: Path, name: str, what: str) -> str:
         raise PlanInvalid(str(plan_path), f"{what}: {name} lies outside the plan's folder", "keep the plan's files inside it")
     try:
         return file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
+    except UnicodeDecodeError as error:
+        raise PlanInvalid(str(file), f"is not UTF-8 (byte {error.start})", "save it as UTF-8") from None
+    except OSError:
         raise PlanInvalid(str(plan_path), f"{what} needs the file {name}, which is missing or unreadable", "add it") from None

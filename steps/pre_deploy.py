@@ -34,6 +34,13 @@ def _needs_sync(rollout: Rollout) -> bool:
     return rollout.sync_state() is not SyncState.ON
 
 
+def broken_sync(rollout: Rollout) -> str | None:
+    """What is wrong with the triggers of a finished phase 1, or None."""
+    if rollout.ledger.phase_state(PHASE) != "done" or not _needs_sync(rollout):
+        return None
+    return rollout.sync_state().value
+
+
 def steps(rollout: Rollout) -> list[Step]:
     """The steps from where the table stands now."""
     return [Step("rehearse on a clone", lambda: _begin(rollout)),

@@ -14,8 +14,9 @@ from steps.errors import WrongUsage
 ENVIRONMENT = "ROLLOUT_DATABASE_URL"
 SCHEMES = {"mysql", "mysql+pymysql", "mysql+mysqldb", "mysql+mysqlconnector", "mysql2"}
 PRISMA_ONLY = {"connection_limit", "pool_timeout", "connect_timeout", "socket_timeout", "statement_cache_size", "pgbouncer",
-               "max_idle_connection_lifetime"}
-KEPT = {"ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_cert", "ssl_verify_identity", "unix_socket", "charset"}
+               "max_idle_connection_lifetime", "schema", "sslaccept"}
+PRISMA_NAMES = {"socket": "unix_socket", "sslcert": "ssl_ca"}  # Prisma's sslcert is the authority's certificate
+KEPT = {"ssl_check_hostname", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_cert", "ssl_verify_identity", "unix_socket", "charset"}
 SHAPE = "mysql://USER:PASSWORD@HOST:PORT/DATABASE"
 
 
@@ -61,7 +62,21 @@ def target_of(given: str | None) -> Target:
     masking.remember(str(url.password) if url.password is not None else None)
     if not url.host or not url.database:
         raise WrongUsage(subject, "names no " + ("host" if not url.host else "database"), f"write {SHAPE}")
+    url = _without_prismas_names(url, subject)
     unknown = set(url.query) - KEPT - PRISMA_ONLY
     if unknown:
         raise WrongUsage(subject, f"has unknown options {', '.join(sorted(unknown))}", f"known: {', '.join(sorted(KEPT))}")
     return Target(url.difference_update_query(PRISMA_ONLY & set(url.query)))
+
+
+def _without_prismas_names(url: URL, subject: str) -> URL:
+    """Prisma's TLS and socket options as the driver calls them (`sslaccept=strict` needs `sslcert`, the authority to trust)."""
+    options = {PRISMA_NAMES.get(name, name): value for name, value in url.query.items()}
+    if "sslidentity" in options or "sslpassword" in options:
+        raise WrongUsage(subject, "has a PKCS12 identity, which the driver cannot read", "use ssl_cert and ssl_key with PEM files")
+    accept = options.get("sslaccept")
+    if accept == "strict" and "ssl_ca" not in options:
+        raise WrongUsage(subject, "asks for sslaccept=strict without an authority to trust", "add sslcert=/path/to/ca.pem")
+    if accept == "accept_invalid_certs" and "ssl_ca" not in options:
+        options["ssl_check_hostname"] = "false"
+    return url.set(query=options)

@@ -28,7 +28,8 @@ def refuse_what_is_needed(rollout: Rollout) -> None:
     standing = [phase.value for phase, row in phases.items() if row["state"] in STANDS]
     if standing and not ended:
         raise Refused(f"plan {rollout.plan.id}", f"still stands: {', '.join(standing)}",
-                      "finish it with `rollout run --through cleanup`, or take it back with `rollout rollback --to v0 --drop-added`")
+                      "finish it with `rollout run --through cleanup` (its archive is then kept for cleanup.archive_keep_s, or until "
+                      "--accept purge-archive), or take it back with `rollout rollback --to v0 --drop-added`")
     there = {trigger.name for trigger in catalogue.triggers(rollout.session, rollout.schema, rollout.table)}
     ours = {sync.trigger_name(rollout.plan.id, event) for event in ("UPDATE", "INSERT")}
     if there & ours:

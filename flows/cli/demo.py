@@ -8,7 +8,7 @@ import typer
 
 
 def demo(keep: Annotated[bool, typer.Option("--keep", help="Leave MySQL and the Prefect UI up until Ctrl-C.")] = False) -> None:
-    """Private MySQL, live traffic of two generations, phases 1 to 5, an automatic rollback, and forward again."""
+    """Private MySQL, live traffic of three generations, all six phases, a planted failure, every way back."""
     from flows.demo import show  # noqa: PLC0415  # starts servers; nothing else needs it
 
     raise typer.Exit(show.run(keep=keep))

@@ -14,10 +14,11 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from flows import cockpit
-from steps.errors import EXIT_CODES, RolloutError, WrongUsage
+from steps.errors import EXIT_CODES, FindingsRefused, RolloutError, WrongUsage
 from steps.masking import mask, masked
 
 FAULT = 1
+PIPE_COLUMNS = 200
 OPTIONS = {"plan": "PLAN", "settings": "--set", "first": "--from"}  # where the option has another name than the field
 
 
@@ -28,6 +29,8 @@ class Ending:
         self.as_json = as_json
         self.document: dict[str, Any] = {}
         self.console = Console(stderr=as_json, highlight=False, soft_wrap=True)
+        if not self.console.is_terminal:
+            self.console.width = PIPE_COLUMNS  # nothing is cut for whoever reads it later
 
     def say(self, text: str) -> None:
         """A line for a person; on stderr when stdout belongs to JSON."""
@@ -38,6 +41,8 @@ class Ending:
         code = error.exit_code
         self.document |= {"outcome": EXIT_CODES[code], "error": str(error), "kind": type(error).__name__, "subject": error.subject,
                           "reason": error.reason, "remedy": error.remedy}
+        if isinstance(error, FindingsRefused):
+            self.document["findings"] = list(error.findings)
         self.say(f"{EXIT_CODES[code]} [{type(error).__name__}]\n{error}")
         return code
 

@@ -12,7 +12,7 @@ PlanName = Annotated[str, typer.Argument(metavar="PLAN", help="A plan folder, a 
 DatabaseUrl = Annotated[str | None, typer.Option("--database-url", help="mysql://USER:PASSWORD@HOST:PORT/DATABASE; better in "
                                                  "ROLLOUT_DATABASE_URL, since arguments can be seen by others.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE",
-                                                    help="Set a plan value by dotted key; keys of [plan] bare.")]
+                                                    help="Set a plan value by dotted key; keys of the plan table bare.")]
 Accept = Annotated[list[str] | None, typer.Option("--accept", metavar="KEY", help="Acknowledge a finding by its key. Recorded.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before starting. Does not confirm a manual deploy.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout and nothing else there.")]

@@ -22,7 +22,7 @@ def rollback(plan: PlanName,
              drop_added: Annotated[bool, typer.Option("--drop-added", help="Also take away added columns, indexes and keys.")] = False,
              settings: Settings = None, accept: Accept = None, yes: Yes = False, by: By = "", reason: Reason = NO_REASON,
              deployed_by: DeployedBy = None, no_prefect: NoPrefect = False, as_json: Json = False) -> None:
-    """Go back: undo the latest phase, or return to the end of a phase, or to V0."""
+    """Go back: undo PHASE, or return to the end of a phase or to V0 with --to."""
     with ending(as_json=as_json) as end:
         request = RollbackRequest(plan=plan, by=by or whoami(), reason=reason, settings=settings or [], accept=accept or [],
                                   deployed_by=deployed_by, phase=phase, to=to, drop_added=drop_added, database="command line")

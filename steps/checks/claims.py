@@ -30,7 +30,7 @@ def _pair(look: Look, pair: ValueMap) -> list[Finding]:
             f"when V1 claims a row ({pair.new} {free_new(pair, free)} → {value}), {pair.old} stays {free}, as "
             f"keep_old allows; a V0 worker that looks for {pair.old} = '{free}' then claims it too, and the job runs "
             "twice",
-            f"let no V0 worker run beside V1, or {offer}"))
+            f"let no V0 worker run beside V1, or, before the first run, {offer}"))
     return found
 
 

@@ -30,7 +30,7 @@ def run(look: Look) -> list[Finding]:
 def _finding(look: Look, old: str, new: str) -> Finding:
     cost = (f"is renamed to {new} in place: from that second on every request that names it fails with 1054, and before it every one "
             f"that names {new}")
-    remedy = f'stop the old application first, use path = "zero_downtime", or acknowledge with --accept {ACCEPT}'
+    remedy = 'stop the old application first, or use path = "zero_downtime"'
     if not look.session.value("SELECT @@performance_schema"):
         return Finding(NAME, "refuse", f"column {look.table}.{old}", f"{cost}; whether anybody does could not be seen "
                        "(performance_schema is off)", remedy, ACCEPT, could_not_look=True)

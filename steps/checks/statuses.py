@@ -52,7 +52,7 @@ def _unknown(look: Look, column: str, known: Iterable[str], maps: str) -> list[F
     return [Finding(
         NAME, "refuse", f"column {look.table}.{column}",
         f"has values that {maps} of the plan's [[sync]] does not know, byte by byte: {listed}{more}",
-        f"add them to {maps.partition(' ')[0]}, or correct these rows first")]
+        "correct these rows" + ("" if look.begun else f", or add the values to {maps.partition(' ')[0]} before the first run"))]
 
 
 def _shown(word: bytes) -> str:

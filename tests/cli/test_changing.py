@@ -46,7 +46,7 @@ def test_a_run_as_json_names_its_phases_and_its_run(here: Call, seeded: App) -> 
 
 def test_run_through_and_from_go_as_far_as_asked(here: Call, seeded: App) -> None:
     assert here("run", PLAN, "--no-prefect", "--through", "pre_deploy", *DEPLOYED).code == 0
-    assert phases(seeded) == {"pre_deploy": "done"}
+    assert phases(seeded) == {"pre_deploy": "done", "deploy": "waiting"}
 
     assert here("run", PLAN, "--no-prefect", "--from", "deploy", "--through", "backfill", *DEPLOYED).code == 0
     assert phases(seeded) == {"pre_deploy": "done", "deploy": "done", "backfill": "done"}
@@ -58,11 +58,11 @@ def test_a_manual_deploy_without_a_terminal_stops_and_prints_the_call_that_conti
     assert stopped.code == 4
     assert stopped.document["kind"] == "WaitingForPerson"
     assert f"rollout run {PLAN} --deployed-by NAME" in stopped.document["remedy"]
-    assert phases(seeded) == {"pre_deploy": "done"}
+    assert phases(seeded) == {"pre_deploy": "done", "deploy": "waiting"}
     assert len(seeded.triggers()) == 2
 
     assert here("run", PLAN, "--no-prefect", "--yes").code == 4  # --yes never answers for a person
-    assert phases(seeded) == {"pre_deploy": "done"}
+    assert phases(seeded) == {"pre_deploy": "done", "deploy": "waiting"}
 
     assert here("run", PLAN, "--no-prefect", "--deployed-by", "ben").code == 0
     assert phases(seeded) == ALL
@@ -145,4 +145,4 @@ def test_a_real_process_takes_the_url_from_its_environment_and_keeps_stdout_for_
     assert ended.stdout.startswith("{")
     assert ended.stdout.rstrip().endswith("}")
     assert "step ended" in ended.stderr
-    assert phases(seeded) == {"pre_deploy": "done"}
+    assert phases(seeded) == {"pre_deploy": "done", "deploy": "waiting"}

@@ -36,7 +36,7 @@ def test_another_byte_is_another_value_under_any_collation(found: Run, session: 
     assert (finding.severity, finding.accept) == ("refuse", None)
     assert finding.subject == "column AiAnalysisJob.status"
     assert f"{odd!r} (2 rows)" in finding.what
-    assert finding.remedy == "add them to to_new, or correct these rows first"
+    assert finding.remedy == "correct these rows, or add the values to to_new before the first run"
 
 
 def test_all_values_are_told_at_once_the_most_frequent_first_and_long_ones_cut(
@@ -60,7 +60,7 @@ def test_a_new_side_with_a_foreign_value_is_refused(found: Run, session: Session
 
     assert (finding.severity, finding.accept, finding.subject) == ("refuse", None, "column AiAnalysisJob.lifecycleStatus")
     assert finding.what.endswith("'archived' (1 row)")
-    assert finding.remedy == "add them to to_old, or correct these rows first"
+    assert finding.remedy == "correct these rows, or add the values to to_old before the first run"
 
 
 def test_an_enum_is_read_as_text(found: Run, session: Session) -> None:
