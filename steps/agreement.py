@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from steps.mysql import byte_literal, literal, quote
 from steps.plan import Plan, ValueMap
 
+MARKS = "|/~^;:#"
 TEXTUAL = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
 
 
@@ -29,6 +30,7 @@ class Pair:
     new_default: str | None
     old_nullable: bool
     new_nullable: bool
+    is_utf8mb4: bool = False
 
     @property
     def textual(self) -> bool:
@@ -40,7 +42,9 @@ class Pair:
 
     def bytes_of(self, expression: str) -> str:
         """*expression* so that `=` and `<=>` compare bytes."""
-        return f"CAST(CONVERT({expression} USING utf8mb4) AS BINARY)" if self.textual else expression
+        if not self.textual:
+            return expression
+        return f"CAST({expression} AS BINARY)" if self.is_utf8mb4 else f"CAST(CONVERT({expression} USING utf8mb4) AS BINARY)"
 
     def agrees(self, row: str = "") -> str:
         """A boolean expression, never NULL. *row* is a prefix such as `NEW.` or an alias with its dot."""
@@ -54,6 +58,24 @@ class Pair:
         agreeing = self.value_map.agreeing if self.value_map else ()
         pairs = ", ".join(f"({byte_literal(o)}, {byte_literal(n)})" for o, n in agreeing)
         return f"IFNULL(({old}, {new}) IN ({pairs}), FALSE)"
+
+    def settled(self, row: str) -> str:
+        """
+        A small expression, never NULL, that is true only where neither side has to follow: what one side says is what the other is.
+
+        Narrower than :meth:`agrees`: beside a value without counterpart a moved old side still has to be followed. Small,
+        because a trigger resolves its expressions anew for each row.
+        """
+        if self.value_map is None:
+            return self.agrees(row)
+        said = [pair for pair in self.value_map.agreeing if pair[1] not in self.value_map.keep_old]
+        marks = [mark for mark in MARKS if not any(mark in value for pair in said for value in pair)]
+        if len(marks) < 2 or not self.textual:  # noqa: PLR2004  # one between the sides, one around them
+            return "FALSE"
+        around, between = marks[:2]
+        known = literal(around + around.join(between.join(pair) for pair in said) + around)
+        old, new = self.bytes_of(f"{row}{quote(self.old)}"), self.bytes_of(f"{row}{quote(self.new)}")
+        return f"IFNULL(LOCATE(CONCAT('{around}', {old}, '{between}', {new}, '{around}'), {known}), 0) > 0"
 
     def to_new(self, row: str = "") -> str:
         """The new side's value as the old side has it, or NULL where the map knows none."""
@@ -91,6 +113,7 @@ class ColumnFacts:
     nullable: bool
     default: str | None
     default_is_expression: bool
+    is_utf8mb4: bool = False
 
 
 def pairs_of(plan: Plan, facts: Callable[[str], ColumnFacts]) -> tuple[Pair, ...]:
@@ -101,7 +124,8 @@ def pairs_of(plan: Plan, facts: Callable[[str], ColumnFacts]) -> tuple[Pair, ...
     for old, new, value_map in sides:
         old_facts, new_facts = facts(old), facts(new)
         found.append(Pair(old, new, value_map, old_facts.data_type, old_facts.default, new_facts.default,
-                          old_facts.nullable, new_facts.nullable))
+                          old_facts.nullable, new_facts.nullable,
+                          old_facts.is_utf8mb4 and new_facts.is_utf8mb4))
     return tuple(found)
 
 

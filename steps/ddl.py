@@ -132,7 +132,7 @@ def carry_out(rollout: Rollout, group: Group, ladder: Ladder, direction: str) ->
     """
     if group.in_hold:
         begins = {"statements": [move.way.statement for move in group.moves], "sync": group.sync}
-        rollout.record(Event(group.phase.value, _hold_name(group), "begins", direction, detail=begins))
+        rollout.record(Event(group.phase.value, _hold_name(group).replace(" for ", " begins: ", 1), "begins", direction, detail=begins))
         while not _in_one_hold(rollout, group, ladder, direction):
             rollout.say("hold given back early", phase=group.phase.value, why="the rest would stall clients for too long")
     else:

@@ -196,3 +196,20 @@ def test_every_command_has_help_and_names_its_exit_codes() -> None:
     ended = fresh("--help")
     assert ended.returncode == 0
     assert "another rollout holds this table" in " ".join(ended.stdout.replace("│", "").split())
+
+
+def test_status_and_check_say_that_sync_is_broken_and_what_repairs_it(here: Call, seeded: App) -> None:
+    assert here("run", PLAN, "--no-prefect", "--set", "deploy.command=true").code == 0
+    seeded.run("DROP TRIGGER rollout_ai_analysis_job_bu")
+
+    assert here("status", PLAN, "--json").document["next"].startswith("repair: sync is broken")
+    found = here("check", PLAN, "--json").document["findings"]
+    assert [f["check"] for f in found if "sync is broken" in f["what"]] == ["sync"]
+    assert here("run", PLAN, "--no-prefect", "--set", "deploy.command=true").code == 0
+    assert len(seeded.triggers()) == 2
+
+
+def test_an_accept_key_that_nobody_has_is_wrong_usage(here: Call, seeded: App) -> None:
+    answer = here("check", PLAN, "--accept", "blabla", "--json")
+
+    assert (answer.code, answer.document["subject"]) == (2, "--accept blabla")

@@ -186,7 +186,8 @@ def test_a_held_table_stops_with_its_holder_and_the_same_command_goes_on(filled:
     with pytest.raises(NoGap, match="job is held by connection"):
         expand(rollout)
     assert state(filled) == before
-    assert [(e["step"], e["outcome"]) for e in rollout.ledger.events()] == [("hold for 5 objects", "failed")]
+    assert [(e["step"], e["outcome"]) for e in rollout.ledger.events()] == [
+        ("hold begins: 5 objects", "begins"), ("hold for 5 objects", "failed")]
     assert rollout.ledger.runs()[-1]["exit_code"] == 4
 
     holder.run("COMMIT")
@@ -242,12 +243,13 @@ def test_a_copy_that_would_block_for_too_long_is_found_beforehand(filled: App, t
                 "MODIFY COLUMN `status` VARCHAR(32) NOT NULL DEFAULT 'pending'")
     strict = opened_on(small(tmp_path, steps=[widen, ADD_STATE], head="max_blocked_s = 0"))
 
-    [finding] = ddl.blocking_copies(strict, strict.ladder(), 0)
+    [finding] = ddl.blocking_copies(strict, strict.ladder(), 0, strict.ladder().expanded)
     assert (finding.check, finding.severity, finding.subject) == ("copy-blocks", "refuse", "step 005_widen")
     assert "max_blocked_s" in finding.remedy
-    assert ddl.blocking_copies(strict, strict.ladder(), 1) == []
+    assert ddl.blocking_copies(strict, strict.ladder(), 1, strict.ladder().expanded) == []
+    assert [found.subject for found in ddl.blocking_copies(strict, strict.ladder(), 1, 0)] == ["step 005_widen (way back)"]
     calm = opened_on(small(tmp_path, steps=[widen, ADD_STATE]))
-    assert ddl.blocking_copies(calm, calm.ladder(), 0) == []
+    assert ddl.blocking_copies(calm, calm.ladder(), 0, calm.ladder().expanded) == []
 
 
 def test_a_second_time_nothing_is_sent(filled: App, plan: Plan, opened_on: Opened) -> None:
