@@ -22,6 +22,9 @@ test: setup ## the whole suite against a real MySQL
 test-docker: setup ## the testcontainers way of getting a MySQL; needs Debian's docker.io, or any Docker engine
 	sh deploy/mysql_server/dockerd.sh $(BIN)/python -m pytest -m docker tests/mysql_server
 
+test-kill: setup ## kill -9 at every boundary, forward and back (about a quarter of an hour)
+	ROLLOUT_FULL_MATRIX=1 $(BIN)/python -m pytest tests/faults/test_kill.py -n 2 --dist load
+
 coverage: setup ## how much of steps/ the suite runs
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m 'not docker' --cov=steps --cov-report=term
 
@@ -29,4 +32,4 @@ lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-.PHONY: help setup demo test test-docker coverage lint
+.PHONY: help setup demo test test-docker test-kill coverage lint

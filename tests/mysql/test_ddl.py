@@ -171,7 +171,7 @@ def test_clients_never_wait_longer_than_allowed_while_everything_is_put_on(fille
         go_back(opened_on(plan))
 
     assert bystander.longest_s < plan.plan.max_stall_ms / 1000
-    assert bystander.done > 10
+    assert bystander.done > 2
 
 
 def test_a_held_table_stops_with_its_holder_and_the_same_command_goes_on(filled: App, plan: Plan, opened_on: Opened,

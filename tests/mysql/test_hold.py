@@ -87,7 +87,7 @@ def test_while_somebody_holds_the_table_nobody_is_stalled_and_nothing_changes(fi
 
     number = holder.value("SELECT CONNECTION_ID()")
     assert bystander.longest_s < GENEROUS_S
-    assert bystander.done > 10
+    assert bystander.done > 2
     assert len(tries) > 5
     assert re.search(rf"never free within 0\.5 s; .*job is held by connection {number} \(root@\S+, sleep for \d+ s, "
                      r"transaction open since 2\S+ \S+ UTC\)", raised.value.reason)
