@@ -123,7 +123,8 @@ def _counters(seen: usage.Seen | None, table: str) -> dict[str, Any] | None:
     """What the watch has to remember across runs; digests of this table only, without their texts."""
     if seen is None:
         return None
-    return {"errors": seen.errors, "digests": {d: w for d, (text, _c, w) in seen.digests.items() if table.lower() in text.lower()}}
+    return {"errors": seen.errors, "lost": seen.lost,
+            "digests": {d: w for d, (text, _c, w) in seen.digests.items() if table.lower() in text.lower()}}
 
 
 def _watch(rollout: Rollout) -> Outcome:
@@ -137,7 +138,7 @@ def _watch(rollout: Rollout) -> Outcome:
         waits.sleep_s(rollout.plan.cleanup.observe_s)
     now, then = usage.look(rollout.session, rollout.schema), stage_of(rollout).get("seen")
     if now and then:
-        before = usage.Seen({d: ("", 0, int(w)) for d, w in then["digests"].items()}, 0, 0, int(then["errors"]), 0)
+        before = usage.Seen({d: ("", 0, int(w)) for d, w in then["digests"].items()}, int(then.get("lost", 0)), 0, int(then["errors"]), 0)
         broken = usage.broke(before, now, rollout.table)
         if broken:
             raise CleanupBroke(f"table {rollout.table}", broken, "the old columns come back by themselves")

@@ -93,6 +93,8 @@ def broke(before: Seen | None, after: Seen | None, table: str) -> str | None:
         return None
     failing = [digest[:12] for digest, (text, _count, wrong) in after.digests.items()
                if quote(table).lower() in text.lower() and wrong > before.digests.get(digest, ("", 0, 0))[2]]
+    if not failing and after.lost > before.lost:
+        failing = ["unknown, since digests were lost"]  # could not look is never clean
     if not failing:
         return None
     return f"{after.errors - before.errors} errors 1054, 1136 or 1364 since the tombstones, statements {', '.join(failing)}"
