@@ -11,12 +11,11 @@ from collections.abc import Callable
 from flows.conductor import Conductor
 from steps import backfill, cleanup_back, ddl, deploy, drop_added, pre_deploy, shadow_write, verify
 from steps.errors import ConnectionLost, LockTimeout, Refused, RollbackFailed, RolloutError, Stopped
-from steps.phase import FORWARD, Phase
+from steps.phase import FORWARD, STANDS, Phase
 from steps.rollout import Rollout
 from steps.step import Step
 
 WayBack = Callable[[], None]
-STANDS = {"done", "running", "cooling", "going back", "fail", "inconclusive"}
 
 
 def backward(rollout: Rollout, conduct: Conductor, phases: list[Phase], *, drop_added: bool) -> None:

@@ -26,6 +26,7 @@ class Phase(StrEnum):
 
 
 FORWARD = tuple(Phase)
+STANDS = frozenset({"done", "running", "cooling", "going back", "fail", "inconclusive"})  # recorded states that leave something to undo
 DEFAULT_THROUGH = Phase.SHADOW_WRITE
 
 

@@ -11,11 +11,9 @@ from steps import archive, catalogue, sync
 from steps.errors import Refused
 from steps.ledger import TABLES
 from steps.mysql import VALUE, quote
-from steps.phase import Phase
+from steps.phase import STANDS, Phase
 from steps.rollout import Rollout
 from steps.sync import SyncState
-
-STANDS = {"done", "running", "cooling", "going back", "fail", "inconclusive"}
 
 
 def refuse_what_is_needed(rollout: Rollout) -> None:
