@@ -6,7 +6,6 @@ import logging
 import uuid
 from collections.abc import Iterator
 
-import pymysql
 import pytest
 from sqlalchemy import make_url
 
@@ -14,6 +13,7 @@ from deploy.mysql_server import Server
 from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import DEPLOYED, PLAN, Call, caller
 from tests.conftest import SHIPPED, App, add_jobs, statements
+from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
 
 @pytest.fixture(autouse=True)
@@ -82,19 +82,3 @@ def there(call: Call, monkeypatch: pytest.MonkeyPatch, bystander_url: str) -> Ca
     """The command line with ROLLOUT_DATABASE_URL set to the shared schema."""
     monkeypatch.setenv(ENVIRONMENT, bystander_url)
     return call
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_tls_context() -> Iterator[None]:
-    """PyMySQL reads the system's certificates for every connection, 30 ms each; here once will do."""
-    made: dict[str, object] = {}
-    real = pymysql.connections.Connection._create_ssl_ctx
-
-    def once(connection: pymysql.connections.Connection, sslp: object) -> object:
-        if repr(sslp) not in made:
-            made[repr(sslp)] = real(connection, sslp)
-        return made[repr(sslp)]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pymysql.connections.Connection, "_create_ssl_ctx", once)
-        yield

@@ -7,10 +7,10 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 
-import pymysql
 import pytest
 
 from flows import cockpit
+from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
 HOME = tempfile.mkdtemp(prefix="rollout-prefect-")
 # Before anything imports Prefect: it reads these once. Batches, because a transaction per task event is slow on SQLite.
@@ -32,19 +32,3 @@ def prefect_server() -> Iterator[None]:
     with prefect_test_harness(server_startup_timeout=60), temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         yield
     shutil.rmtree(HOME, ignore_errors=True)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_tls_context() -> Iterator[None]:
-    """PyMySQL reads the system's certificates for every connection, 30 ms each; here once will do."""
-    made: dict[str, object] = {}
-    real = pymysql.connections.Connection._create_ssl_ctx
-
-    def once(connection: pymysql.connections.Connection, sslp: object) -> object:
-        if repr(sslp) not in made:
-            made[repr(sslp)] = real(connection, sslp)
-        return made[repr(sslp)]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pymysql.connections.Connection, "_create_ssl_ctx", once)
-        yield
