@@ -78,10 +78,10 @@ def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     _refuse_half_way_back(rollout)
     warnings = conduct.task("pre-checks", lambda: refuse_findings(rollout))
     runbook.refuse_gaps(rollout, _phases(request))
-    todo = runbook.pending(rollout, _phases(request))
     with owned(rollout, "run", request.model_dump(mode="json", exclude={"plan", "by", "reason"})):
+        todo = runbook.pending(rollout, _phases(request))  # another run may have ended while this one looked
         runbook.forward(rollout, conduct, _phases(request))
-        return Result("run", "done", [phase.value for phase in todo], warnings, rollout.ledger.run_id)
+        return Result("run", "done" if todo else "nothing to do", [phase.value for phase in todo], warnings, rollout.ledger.run_id)
 
 
 def what_to_undo(rollout: Rollout, request: RollbackRequest) -> tuple[list[Phase], bool]:

@@ -43,6 +43,7 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 
 def _wrong_usage(message: str) -> None:
     if "--json" in sys.argv:
-        sys.stdout.write(json.dumps({"outcome": EXIT_CODES[2], "error": message, "exit_code": 2}) + "\n")
+        sys.stdout.write(json.dumps({"outcome": EXIT_CODES[2], "error": message, "kind": "WrongUsage", "subject": "command line",
+                                     "reason": message, "remedy": "see `rollout --help`", "exit_code": 2}) + "\n")
     sys.stderr.write(f"{EXIT_CODES[2]}: {message}\nsee `rollout --help`\n")
     sys.exit(2)

@@ -31,6 +31,7 @@ def run(plan: PlanName, database_url: DatabaseUrl = None,
                 end.document |= actions.Result("run", "nothing to do").to_json()
                 end.say("nothing to do")
                 return
+            actions.refuse_unfit(desk)  # needs no Prefect either
             if not yes:
                 ask.before_starting(f"run {request.plan} through {through.value} on {database.where}")
         perform(request, database, end, ask, prefect=not no_prefect)

@@ -34,6 +34,7 @@ def refused(call: Call, app: App, words: tuple[str, ...], code: int, *said: str)
     document = answer.document
     assert document["exit_code"] == code
     assert document["outcome"] == EXIT_CODES[code]
+    assert {"kind", "subject", "reason", "remedy"} <= set(document)
     for each in said:
         assert each in " ".join(document["error"].split())
 
@@ -120,7 +121,7 @@ def test_a_missing_database_is_refused_by_name(call: Call, bystander: App, bysta
     refused(call, bystander, (*RUN, "--database-url", elsewhere), 3, "nowhere")
 
 
-@pytest.mark.parametrize("words", [("check",), ("plan",), ("rehearse",), ("run", "--no-prefect")])
+@pytest.mark.parametrize("words", [("check",), ("plan",), ("rehearse",), ("run", "--no-prefect"), ("run",)])
 def test_a_missing_table_is_refused_with_the_nearest_name(there: Call, bystander: App, words: tuple[str, ...]) -> None:
     bystander.run("RENAME TABLE AiAnalysisJob TO AiAnalysisJobs")
     try:
