@@ -143,7 +143,7 @@ def test_a_copied_state_is_the_state(theatre: Theatre) -> None:
     assert theatre.run("cleanup")["said"] == "nothing to do"
 
 
-@pytest.mark.timeout(7200 if FULL else 180)
+@pytest.mark.timeout(7200 if FULL else 600)
 @pytest.mark.parametrize("command", START)
 def test_killed_anywhere_and_run_again_it_ends_as_if_nothing_had_happened(theatre: Theatre, command: str) -> None:
     live, wanted = undisturbed(theatre, command)
