@@ -20,8 +20,8 @@ from steps.phase import Phase
 from steps.rollout import Person, Rollout, opened, owned, refuse_other_plans, same_plan
 from steps.target import Target as Database
 
-ACCEPT_KEYS = {"blockers", "canary", "cleanup", "cleanup-unseen", "discard-added", "forget-added", "known-bad-version", "no-gap",
-               "null-statuses", "purge-archive", "rename-in-place", "replace-sync", "row-versions"}
+CONFIRMATIONS = {"canary", "cleanup", "cleanup-unseen", "discard-added", "forget-added", "purge-archive"}
+ACCEPT_KEYS = CONFIRMATIONS | {key for check in checks.CHECKS for key in check.accepts}
 
 
 @dataclass

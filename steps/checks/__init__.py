@@ -20,23 +20,31 @@ from steps.checks import (
     sync_leftovers,
     table_shape,
 )
-from steps.checks.finding import Check, Finding, Look, could_not_look, unavailable
+from steps.checks.finding import NO_GAP, Check, Finding, Look, could_not_look, unavailable
 from steps.errors import StatementFailed
 
 __all__ = ["CHECKS", "Check", "Finding", "Look", "findings"]
 
 CHECKS = (
-    Check(server.NAME, "flavour, version, read-only switches, whether metadata locks can be seen", server.run),
-    Check(privileges.NAME, "every right that a later step needs, and the binary log's rule for triggers", privileges.run),
-    Check(table_shape.NAME, "engine, primary key, partitions, columns, room for instant changes", table_shape.run),
+    Check(server.NAME, "flavour, version, read-only switches, whether metadata locks can be seen", server.run,
+          accepts=("known-bad-version", NO_GAP)),
+    Check(privileges.NAME, "every right that a later step needs, and the binary log's rule for triggers", privileges.run,
+          accepts=(NO_GAP,)),
+    Check(table_shape.NAME, "engine, primary key, partitions, columns, room for instant changes", table_shape.run,
+          accepts=("row-versions",)),
     Check(defaults.NAME, "whether both defaults of a pair are constant and agree", defaults.run),
-    Check(statuses.NAME, "values, byte by byte, that the plan's maps do not know", statuses.run),
-    Check(claims.NAME, "values that one generation may claim and the other still sees as free", claims.run),
-    Check(renames.NAME, "who still names a column that would be renamed in place", renames.run),
+    Check(statuses.NAME, "values, byte by byte, that the plan's maps do not know", statuses.run,
+          accepts=("null-statuses",)),
+    Check(claims.NAME, "values that one generation may claim and the other still sees as free", claims.run,
+          phase="deploy", severity="warn"),
+    Check(renames.NAME, "who still names a column that would be renamed in place", renames.run,
+          accepts=(renames.ACCEPT,)),
     Check(duplicates.NAME, "rows in the way of the plan's unique indexes and foreign keys", duplicates.run),
     Check(dependents.NAME, "generated columns, indexes, CHECKs, views, triggers, events and routines", dependents.run),
-    Check(sync_leftovers.NAME, "triggers of our names with another body", sync_leftovers.run),
-    Check(blockers.NAME, "sessions that hold the table, its foreign-key relatives or a backup lock", blockers.run),
+    Check(sync_leftovers.NAME, "triggers of our names with another body", sync_leftovers.run,
+          accepts=(sync_leftovers.ACCEPT,)),
+    Check(blockers.NAME, "sessions that hold the table, its foreign-key relatives or a backup lock", blockers.run,
+          accepts=("blockers",)),
 )
 
 

@@ -66,9 +66,24 @@ class Look:
 
 @dataclass(frozen=True)
 class Check:
+    """
+    One check as the README's table tells it.
+
+    *phase* is the first phase that its findings protect, *severity* the highest it gives, *accepts* its `--accept` keys;
+    `could-not-look:<name>` goes without saying.
+    """
+
     name: str
     looks_at: str
     run: Callable[[Look], list[Finding]]
+    phase: str = "pre_deploy"
+    severity: str = "refuse"
+    accepts: tuple[str, ...] = ()
+
+    def may_say(self, finding: Finding) -> bool:
+        """Whether *finding* is one that this description promises."""
+        keys = (None, f"could-not-look:{self.name}", *self.accepts)
+        return finding.check == self.name and finding.accept in keys and (finding.severity == "warn" or self.severity == "refuse")
 
 
 def unavailable(error: StatementFailed) -> bool:

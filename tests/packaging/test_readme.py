@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from flows import checks_readme
+from flows.actions import ACCEPT_KEYS
 from flows.cli.app import app
 from flows.params import Through
 from steps.checks import CHECKS
@@ -20,7 +22,7 @@ def table(header: str) -> list[list[str]]:
     """The cells of the one table whose first row is *header*."""
     _, found, rest = README.partition(header + "\n")
     assert found, f"README has no table {header}"
-    rows = rest.split("\n\n")[0].splitlines()[1:]
+    rows = [row for row in rest.split("\n\n")[0].splitlines()[1:] if row.startswith("|")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip("|"))] for row in rows]
 
 
@@ -29,7 +31,14 @@ def test_exit_codes_are_those_of_the_code() -> None:
 
 
 def test_checks_are_those_of_the_code_in_their_order() -> None:
-    assert table("| check | looks at |") == [[f"`{check.name}`", check.looks_at] for check in CHECKS]
+    assert checks_readme.render(README) == README, "run python -m flows.checks_readme"
+    assert [row[0].strip("`") for row in table("| check | protects | severity | `--accept` | looks at |")] == [c.name for c in CHECKS]
+
+
+def test_each_check_protects_a_phase_and_has_accept_keys_that_a_call_can_name() -> None:
+    assert {check.phase for check in CHECKS} <= {phase.value for phase in Through}
+    assert {check.severity for check in CHECKS} <= {"refuse", "warn"}
+    assert {key for check in CHECKS for key in check.accepts} <= ACCEPT_KEYS
 
 
 def test_commands_are_those_of_the_code_with_their_options() -> None:

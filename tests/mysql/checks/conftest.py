@@ -1,4 +1,4 @@
-"""A seeded table, the shipped plan, and a way to run one check that also proves that the check changed nothing."""
+"""A seeded table, the shipped plan, and a way to run one check that also proves that it changed nothing and says what its row promises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from steps import catalogue
-from steps.checks import Finding, Look
+from steps.checks import CHECKS, Finding, Look
 from steps.mysql import VALUE, Session, quote
 from steps.plan import Plan
 from steps.target import Target
@@ -39,6 +39,8 @@ def found(session: Session, database: Target, plan: Plan) -> Run:
         before = definition()
         answer: list[Finding] = check.run(Look(by or session, database, plan))
         assert definition() == before
+        [described] = [known for known in CHECKS if known.name == check.NAME]
+        assert [finding for finding in answer if not described.may_say(finding)] == []  # what the README's table promises
         return answer
 
     return run
