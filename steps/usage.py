@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from steps.checks import words
 from steps.errors import StatementFailed
 from steps.mysql import VALUE, Session, quote
 
@@ -69,7 +70,8 @@ def between(before: Seen | None, after: Seen | None, table: str, columns: tuple[
     for digest, text in ran.items():
         folded = text.lower()
         about_table = quote(table).lower() in folded
-        named = [column for column in columns if quote(column).lower() in folded]
+        # A digest shows a keyword such as STATUS without the quotes that a client left out, so words are compared.
+        named = [column for column in columns if column.lower() in words.names(text)] if about_table else []
         if about_table and named and not folded.startswith(("create ", "alter ", "show ", "explain ")):
             users.append(f"digest {digest[:12]} names {', '.join(named)}")
         elif len(text) >= after.longest_text * CUT_SHARE - 100 and (about_table or " from " not in folded):

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from steps import catalogue, sync
 from steps.checks import words
 from steps.checks.finding import Finding, Look
-from steps.mysql import VALUE, Row
+from steps.mysql import VALUE
 
 NAME = "dependents"
-NOT_SYSTEM = "NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')"
+GENERATED, FUNCTIONAL = "MySQL refuses that (3108)", "MySQL refuses that (3837)"
+ALONE = "one over that column alone would vanish without a word, one over several stops the change (3959)"
 
 
 @dataclass(frozen=True)
@@ -19,13 +20,13 @@ class Dependent:
     """
     An object whose definition may name columns; *text* is None where the server does not show it to us.
 
-    It speaks of our table only where its text also has all of *needs*: the table's name, from another schema its schema too.
+    *stops* says what MySQL does about it when a column goes; without it the column goes, and the object breaks afterwards.
     """
 
     subject: str
     text: str | None
     remedy: str
-    needs: frozenset[str] = frozenset()
+    stops: str = ""
 
 
 def run(look: Look) -> list[Finding]:
@@ -41,27 +42,59 @@ def run(look: Look) -> list[Finding]:
                 could_not_look=True))
             continue
         named = words.names(dependent.text)
-        if dependent.needs <= named:
-            found += _named(dependent, [column for folded, column in early.items() if folded in named], "refuse")
-            found += _named(dependent, [column for folded, column in late.items() if folded in named - set(early)], "warn")
-    return found
+        found += _named(dependent, [column for folded, column in early.items() if folded in named], "a step of pre_deploy")
+        found += _named(dependent, [column for folded, column in late.items() if folded in named - set(early)], "cleanup")
+    return [*found, *_indexes(look, late), *_keys(look, {**early, **late})]
 
 
 def _removed(look: Look) -> tuple[dict[str, str], dict[str, str]]:
     """Columns, as the plan writes them, by their folded names: those that go in a step's own SQL and those in cleanup."""
     early = [name for sql in words.steps_sql(look.plan).values() for name in words.removed_columns(sql)]
+    early += [rename.old for rename in look.plan.renames] if look.plan.plan.renames_in_place else []
     late = list(look.plan.removed_columns)
     return {name.lower(): name for name in early}, {name.lower(): name for name in late}
 
 
-def _named(dependent: Dependent, columns: list[str], severity: str) -> list[Finding]:
+def _named(dependent: Dependent, columns: list[str], when: str) -> list[Finding]:
+    """What MySQL itself refuses stops the rollout at once, since cleanup's steps are rehearsed too; the rest breaks only then."""
     if not columns:
         return []
-    when = "a step of pre_deploy" if severity == "refuse" else "cleanup"
+    severity = "refuse" if dependent.stops or when != "cleanup" else "warn"
     return [Finding(
         NAME, severity, dependent.subject,
-        f"names {', '.join(columns)}, which {when} removes",
+        f"names {', '.join(columns)}, which {when} removes" + (f"; {dependent.stops}" if dependent.stops else ""),
         f"{dependent.remedy} before that; no earlier phase touches it" if severity == "warn" else dependent.remedy)]
+
+
+def _indexes(look: Look, late: dict[str, str]) -> list[Finding]:
+    """Dropping a column narrows an index that others share, without a word; narrowed, a unique one may collide (1062)."""
+    kept = {name.lower() for name in look.plan.cleanup.drop_indexes}
+    found = []
+    for name, text in look.shape.indexes.items():
+        parts = [part for part in text[text.index("(") + 1:text.rindex(")")].split(", ") if part.startswith("`")]
+        gone = [late[part[1:part.rindex("`")].lower()] for part in parts if part[1:part.rindex("`")].lower() in late]
+        if gone and len(gone) < len(parts) and name.lower() not in kept:
+            found.append(Finding(
+                NAME, "refuse", f"index {name}",
+                f"stands on {', '.join(gone)}, which cleanup removes, and on other columns: MySQL would narrow it silently"
+                + (", and rows may then collide in it (1062)" if text.startswith("UNIQUE") else ""),
+                "build its successor in a step of the plan and name this one in cleanup.drop_indexes"))
+    return found
+
+
+def _keys(look: Look, removed: dict[str, str]) -> list[Finding]:
+    """Foreign keys of the table (1828) and of others that refer to it (1829), columns to be removed on this side (case C44)."""
+    rows = look.session.query(
+        "SELECT CONSTRAINT_NAME, TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, 1828 FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = "
+        f"{VALUE} AND TABLE_NAME = {VALUE} AND REFERENCED_TABLE_NAME IS NOT NULL UNION ALL "
+        "SELECT CONSTRAINT_NAME, TABLE_SCHEMA, TABLE_NAME, REFERENCED_COLUMN_NAME, 1829 FROM information_schema.KEY_COLUMN_USAGE "
+        f"WHERE REFERENCED_TABLE_SCHEMA = {VALUE} AND REFERENCED_TABLE_NAME = {VALUE} ORDER BY 2, 3, 1",
+        look.schema, look.table, look.schema, look.table)
+    return [Finding(
+        NAME, "refuse", f"foreign key {name} of {schema}.{table}",
+        f"needs {removed[str(column).lower()]}, which the plan removes: MySQL refuses that ({number})",
+        "drop the foreign key in a step of the plan first, or keep the column")
+        for name, schema, table, column, number in rows if str(column).lower() in removed]
 
 
 def _placed_after(look: Look) -> list[Finding]:
@@ -78,7 +111,10 @@ def _placed_after(look: Look) -> list[Finding]:
 def _dependents(look: Look) -> Iterator[Dependent]:
     yield from _on_table(look)
     yield from _views(look)
-    yield from _programs(look)
+    ours = {sync.trigger_name(look.plan.id, event) for event in ("UPDATE", "INSERT")}
+    for program in look.programs:
+        if not (program.own and program.name in ours):
+            yield Dependent(program.subject, program.text, "rewrite it without them")
 
 
 def _on_table(look: Look) -> Iterator[Dependent]:
@@ -86,16 +122,12 @@ def _on_table(look: Look) -> Iterator[Dependent]:
     where = f"WHERE TABLE_SCHEMA = {VALUE} AND TABLE_NAME = {VALUE}"
     for name, text in look.session.query(f"SELECT COLUMN_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS {where} "
                                          "AND GENERATION_EXPRESSION <> '' ORDER BY ORDINAL_POSITION", *here):
-        yield Dependent(f"generated column {name}", str(text), "drop it, or generate it from another column")
+        yield Dependent(f"generated column {name}", str(text), "drop it, or generate it from another column", GENERATED)
     for name, text in look.session.query(f"SELECT INDEX_NAME, EXPRESSION FROM information_schema.STATISTICS {where} "
                                          "AND EXPRESSION IS NOT NULL ORDER BY 1, SEQ_IN_INDEX", *here):
-        yield Dependent(f"index {name}", str(text), "drop it, or build it over another column")
-    for name, text in sorted(catalogue.shape(look.session, *here).checks.items()):
-        yield Dependent(f"check {name}", text, "drop it, or write it over another column")
-    ours = {sync.trigger_name(look.plan.id, event) for event in ("UPDATE", "INSERT")}
-    for trigger in catalogue.triggers(look.session, *here):
-        if trigger.name not in ours:
-            yield Dependent(f"trigger {trigger.name}", trigger.body, "rewrite it without them")
+        yield Dependent(f"index {name}", str(text), "drop it, or build it over another column", FUNCTIONAL)
+    for name, text in sorted(look.shape.checks.items()):
+        yield Dependent(f"check {name}", text, "drop it, or write it over another column", ALONE)
 
 
 def _views(look: Look) -> Iterator[Dependent]:
@@ -105,22 +137,3 @@ def _views(look: Look) -> Iterator[Dependent]:
             "JOIN information_schema.VIEWS v ON v.TABLE_SCHEMA = u.VIEW_SCHEMA AND v.TABLE_NAME = u.VIEW_NAME "
             f"WHERE u.TABLE_SCHEMA = {VALUE} AND u.TABLE_NAME = {VALUE} ORDER BY 1, 2", look.schema, look.table):
         yield Dependent(f"view {schema}.{name}", str(text) if text else None, "rewrite it without them")
-
-
-def _programs(look: Look) -> Iterator[Dependent]:
-    """Triggers of other tables, events and routines of every schema; only those that mention the table at all."""
-    mentions = f"LOCATE({VALUE}, {{}}) > 0"
-    rows: list[Row] = look.session.query(
-        "SELECT 'trigger', TRIGGER_SCHEMA, TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS "
-        f"WHERE TRIGGER_SCHEMA {NOT_SYSTEM} AND NOT (EVENT_OBJECT_SCHEMA = {VALUE} AND EVENT_OBJECT_TABLE = {VALUE}) "
-        f"AND {mentions.format('ACTION_STATEMENT')} ORDER BY 2, 3", look.schema, look.table, look.table)
-    rows += look.session.query(
-        "SELECT 'event', EVENT_SCHEMA, EVENT_NAME, EVENT_DEFINITION FROM information_schema.EVENTS "
-        f"WHERE EVENT_SCHEMA {NOT_SYSTEM} AND {mentions.format('EVENT_DEFINITION')} ORDER BY 2, 3", look.table)
-    rows += look.session.query(
-        "SELECT LOWER(ROUTINE_TYPE), ROUTINE_SCHEMA, ROUTINE_NAME, ROUTINE_DEFINITION FROM information_schema.ROUTINES "
-        f"WHERE ROUTINE_SCHEMA {NOT_SYSTEM} AND ((ROUTINE_DEFINITION IS NULL AND ROUTINE_SCHEMA = {VALUE} AND "
-        f"ROUTINE_BODY = 'SQL') OR {mentions.format('ROUTINE_DEFINITION')}) ORDER BY 2, 3", look.schema, look.table)
-    for kind, schema, name, text in rows:
-        needs = {look.table.lower()} if schema == look.schema else {look.table.lower(), look.schema.lower()}
-        yield Dependent(f"{kind} {schema}.{name}", None if text is None else str(text), "rewrite it without them", frozenset(needs))

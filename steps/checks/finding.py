@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
+from steps import catalogue
+from steps.checks import programs
+from steps.checks.programs import Program
 from steps.errors import StatementFailed
 from steps.mysql import Session
 from steps.plan import Plan
@@ -47,7 +51,8 @@ class Look:
     """
     What a check may look at: a session in the target's schema, the target, and the plan.
 
-    *begun* says that the ledger knows this plan on this table: then the staircase judges which columns must stand.
+    *begun* says that the ledger knows this plan on this table: then the staircase judges which columns must stand. One look is one
+    report: what several checks ask for is asked once.
     """
 
     session: Session
@@ -62,6 +67,25 @@ class Look:
     @property
     def table(self) -> str:
         return self.plan.table
+
+    @cached_property
+    def shape(self) -> catalogue.Shape:
+        """The live table's shape; empty where there is no such table."""
+        return catalogue.shape(self.session, self.schema, self.table)
+
+    @cached_property
+    def collation(self) -> str:
+        """The live table's own collation."""
+        return catalogue.table_collation(self.session, self.schema, self.table)
+
+    @cached_property
+    def programs(self) -> tuple[Program, ...]:
+        """Triggers, events and routines that mention the table."""
+        return programs.mentioning(self.session, self.schema, self.table)
+
+    def has(self, column: str) -> bool:
+        """Whether the live table has *column*; names of columns have no case."""
+        return column.lower() in {name.lower() for name in self.shape.columns}
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ Prisma names every column in every statement, so each request of a client that k
 from __future__ import annotations
 
 from steps import catalogue
+from steps.checks import words
 from steps.checks.finding import Finding, Look
-from steps.mysql import VALUE, quote
+from steps.mysql import VALUE
 
 NAME = "renames"
 ACCEPT = "rename-in-place"
@@ -37,7 +38,7 @@ def _finding(look: Look, old: str, new: str) -> Finding:
     seen = [str(digest)[:12] for digest, text in look.session.query(
         "SELECT DIGEST, DIGEST_TEXT FROM performance_schema.events_statements_summary_by_digest WHERE SCHEMA_NAME = "
         f"{VALUE} AND LAST_SEEN > NOW(6) - INTERVAL {RECENT_S} SECOND AND DIGEST_TEXT LIKE {VALUE}", look.schema,
-        f"%{look.table}%") if quote(old).lower() in str(text).lower() and not str(text).lower().startswith(CREATED_BY_US)]
+        f"%{look.table}%") if old.lower() in words.names(str(text)) and not str(text).lower().startswith(CREATED_BY_US)]
     if seen:
         return Finding(NAME, "refuse", f"column {look.table}.{old}", f"{cost}; statements of the last hour that name it: "
                        f"{', '.join(seen[:5])}", remedy, ACCEPT)

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable
 
 from steps import catalogue
-from steps.checks import server, words
-from steps.checks.finding import Finding, Look, could_not_look, unavailable
-from steps.errors import StatementFailed
+from steps.checks import words
+from steps.checks.finding import Finding, Look
 from steps.mysql import VALUE
 
 NAME = "table-shape"
 MOST_COLUMNS = 1017
-ROW_VERSIONS = 64
-ROW_VERSIONS_FROM_9_1 = 255
 WALKABLE = {"tinyint", "smallint", "mediumint", "int", "bigint", "char", "varchar", "binary", "varbinary", "date", "datetime",
             "timestamp"}
 
 
 def run(look: Look) -> list[Finding]:
     """Looks at the catalogue only. A table that is not there, or no base table, is told alone."""
-    rows = look.session.query("SELECT TABLE_NAME, TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
+    rows = look.session.query("SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
                               f"{VALUE} AND TABLE_NAME = {VALUE}", look.schema, look.table)
     if not rows:
         return [_missing(look)]
-    name, kind, engine = map(str, rows[0])
+    kind, engine = map(str, rows[0])
     if kind != "BASE TABLE":
         return [_refuse(f"table {look.table}", f"is a {kind.lower()}", "name the table behind it in the plan")]
-    columns = list(catalogue.shape(look.session, look.schema, look.table).columns)
-    return [*_engine(look, engine), *_key(look), *_partitions(look), *_columns(look, columns), *_width(look, columns),
-            *_row_versions(look, name)]
+    columns = list(look.shape.columns)
+    return [*_engine(look, engine), *_key(look), *_partitions(look), *_columns(look, columns), *_width(look, columns)]
 
 
 def _refuse(subject: str, what: str, remedy: str, accept: str | None = None) -> Finding:
@@ -79,17 +74,26 @@ def _key(look: Look) -> list[Finding]:
 
 
 def _partitions(look: Look) -> list[Finding]:
-    """1506 and 1503 would come only after the steps before were applied (case C29)."""
-    if not look.session.value("SELECT COUNT(*) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = "
-                              f"{VALUE} AND TABLE_NAME = {VALUE} AND PARTITION_NAME IS NOT NULL", look.schema, look.table):
+    """1506, 1503 and 3855 would come only after the steps before were applied (case C29)."""
+    expressions = look.session.query(
+        "SELECT PARTITION_EXPRESSION, SUBPARTITION_EXPRESSION FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = "
+        f"{VALUE} AND TABLE_NAME = {VALUE} AND PARTITION_NAME IS NOT NULL LIMIT 1", look.schema, look.table)
+    if not expressions:
         return []
     adding = {step: words.keys(sql) for step, sql in words.steps_sql(look.plan).items()}
+    named = words.names(" ".join(str(text) for text in expressions[0] if text))
+    going = [*look.plan.removed_columns, *(rename.old for rename in look.plan.renames if look.plan.plan.renames_in_place)]
     return [_refuse(
         f"step {step}",
         f"adds {'a foreign key' if key.parent else 'the unique index'} {key.name} to {look.table}, which is "
         f"partitioned: MySQL refuses it ({1506 if key.parent else 1503})",
         "leave the step out, or remove the partitioning first")
-        for step, keys in adding.items() for key in keys]
+        for step, keys in adding.items() for key in keys if key.parent or not named <= {name.lower() for name, _length in key.columns}
+    ] + [_refuse(
+        f"column {look.table}.{column}",
+        f"is part of the table's partitioning: MySQL renames and drops no such column (3855), and the plan removes {column}",
+        "keep the column, or remove the partitioning first")
+        for column in going if column.lower() in named]
 
 
 def _columns(look: Look, columns: list[str]) -> list[Finding]:
@@ -122,30 +126,3 @@ def _width(look: Look, columns: list[str]) -> list[Finding]:
         f"table {look.table}",
         f"would have {after} columns; InnoDB holds {MOST_COLUMNS}",
         "remove columns nobody uses, or split the table")]
-
-
-def _row_versions(look: Look, table: str) -> list[Finding]:
-    """Each instant step takes one, and so does its way back; 4092 would come half-way (case C12)."""
-    limit = ROW_VERSIONS_FROM_9_1 if server.facts(look.session).number >= (9, 1) else ROW_VERSIONS
-    stored = f"{_file_name(look.schema)}/{_file_name(table)}"
-    try:
-        used = look.session.value("SELECT MAX(TOTAL_ROW_VERSIONS) FROM information_schema.INNODB_TABLES "
-                                  f"WHERE NAME = {VALUE} OR LEFT(NAME, {VALUE}) = {VALUE}",
-                                  stored, len(stored) + 3, f"{stored}#p#")
-    except StatementFailed as error:
-        if not unavailable(error):
-            raise
-        return [could_not_look(NAME, f"row versions of {look.table}", error, "warn")]
-    needed = 2 * len(look.plan.pre_deploy.step)
-    if used is None or used + needed <= limit:
-        return []
-    return [_refuse(
-        f"table {look.table}",
-        f"has used {used} of {limit} row versions; the plan and its way back may need {needed}",
-        "rebuild the table first (ALTER TABLE … FORCE, in place), or go on with --accept row-versions",
-        "row-versions")]
-
-
-def _file_name(name: str) -> str:
-    """*name* as InnoDB stores it; letters outside ASCII have codes of MySQL's own, and such tables are not found."""
-    return re.sub(r"[^A-Za-z0-9_]", lambda found: f"@{ord(found[0]):04x}", name)

@@ -9,16 +9,31 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import sqlglot
 from sqlglot import Token, TokenType
+from sqlglot.dialects.mysql import MySQL
 
 from steps.plan import Plan
+
+
+class _Plain(MySQL.Tokenizer):
+    """As it comes, the tokenizer swallows what follows REPLACE, CALL and the like as one string, and names in it would not be seen."""
+
+    COMMANDS: ClassVar[set[TokenType]] = set()
+
+
+def _tokens(text: str) -> list[Token]:
+    return _Plain(dialect="mysql").tokenize(text)
+
 
 STRINGS = {kind for kind in TokenType if kind.name.endswith("STRING")}
 NOT_NAMES = {*STRINGS, TokenType.NUMBER}
 NOT_COLUMNS = {"INDEX", "KEY", "PRIMARY", "FOREIGN", "CONSTRAINT", "CHECK", "UNIQUE", "FULLTEXT", "SPATIAL", "PARTITION"}
 HEAD = 3  # ALTER TABLE name
+Unreadable = sqlglot.errors.TokenError
+"""Text that the tokenizer cannot take, such as a digest cut in the middle."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +54,7 @@ def names(text: str) -> frozenset[str]:
     """
     for candidate in (text, text.replace("\\'", "'")):
         try:
-            tokens = sqlglot.tokenize(candidate, read="mysql")
+            tokens = _tokens(candidate)
         except sqlglot.errors.TokenError:
             continue
         return frozenset(token.text.lower() for token in tokens if token.token_type not in NOT_NAMES)
@@ -54,7 +69,7 @@ def steps_sql(plan: Plan) -> dict[str, str]:
 def keys(alter: str) -> list[Key]:
     """The UNIQUE indexes and foreign keys that *alter* adds; those over expressions are left out."""
     found = []
-    for clause in _clauses(alter):
+    for clause in clauses(alter):
         words = [word.upper() for word in clause]
         if words[:1] != ["ADD"]:
             continue
@@ -70,49 +85,50 @@ def keys(alter: str) -> list[Key]:
 def added_columns(alter: str) -> list[str]:
     """The columns that *alter* adds, as it writes them."""
     found: list[str] = []
-    for clause in _clauses(alter):
+    for clause in clauses(alter):
         rest = clause[2:] if [w.upper() for w in clause[:2]] == ["ADD", "COLUMN"] else clause[1:]
         if clause[0].upper() != "ADD" or not rest or rest[0].upper() in NOT_COLUMNS:
             continue
-        found += [part[0] for part in _parts(rest[1:-1])] if rest[0] == "(" else [rest[0]]
-    return [_bare(name) for name in found]
+        found += [part[0] for part in parts(rest[1:-1])] if rest[0] == "(" else [rest[0]]
+    return [bare(name) for name in found]
 
 
 def removed_columns(alter: str) -> list[str]:
     """The columns that are no longer there under their name after *alter*: dropped, changed or renamed."""
     found = []
-    for clause in _clauses(alter):
+    for clause in clauses(alter):
         verb = clause[0].upper()
         rest = clause[2:] if [w.upper() for w in clause[1:2]] == ["COLUMN"] else clause[1:]
         if not rest or rest[0].upper() in NOT_COLUMNS:
             continue
-        other = verb == "CHANGE" and len(rest) > 1 and _bare(rest[0]).lower() != _bare(rest[1]).lower()
+        other = verb == "CHANGE" and len(rest) > 1 and bare(rest[0]).lower() != bare(rest[1]).lower()
         if verb == "DROP" or other or (verb == "RENAME" and clause[1].upper() == "COLUMN"):
-            found.append(_bare(rest[0]))
+            found.append(bare(rest[0]))
     return found
 
 
 def _key(clause: list[str], named: str) -> Key | None:
     opening = clause.index("(")
     lists = list(_lists(clause))
-    columns = [_part(part) for part in _parts(lists[0])]
+    columns = [_part(part) for part in parts(lists[0])]
     if any(name in ("", "(") for name, _length in columns):
         return None
     own = [word for word in clause[1:opening] if word.upper() not in ("INDEX", "KEY", "USING", "BTREE", "HASH")]
-    name = _bare((own or [named])[0])
+    name = bare((own or [named])[0])
     if clause[0].upper() == "UNIQUE":
         return Key(name, tuple(columns))
     upper = [word.upper() for word in clause]
-    parent = _bare(clause[upper.index("REFERENCES") + 1])
-    return Key(_bare(named) or name, tuple(columns), parent, tuple(_bare(part[0]) for part in _parts(lists[1])))
+    parent = bare(clause[upper.index("REFERENCES") + 1])
+    return Key(bare(named) or name, tuple(columns), parent, tuple(bare(part[0]) for part in parts(lists[1])))
 
 
 def _part(part: list[str]) -> tuple[str, int | None]:
     length = int(part[2]) if part[1:2] == ["("] and part[2].isdigit() else None
-    return _bare(part[0]), length
+    return bare(part[0]), length
 
 
-def _bare(word: str) -> str:
+def bare(word: str) -> str:
+    """A name without its mark."""
     return word.removeprefix("`")
 
 
@@ -123,12 +139,18 @@ def _words(token: Token) -> list[str]:
     return token.text.split() if token.token_type not in STRINGS else ["'" + token.text]  # FOREIGN KEY is two words
 
 
-def _clauses(alter: str) -> list[list[str]]:
-    tokens = [t for t in sqlglot.tokenize(alter, read="mysql") if t.token_type is not TokenType.SEMICOLON]
-    return _parts([word for token in tokens[HEAD:] for word in _words(token)])
+def clauses(alter: str) -> list[list[str]]:
+    """The clauses of *alter*, each as words: a quoted name begins with a backtick, a string with a quote."""
+    tokens = [t for t in _tokens(alter) if t.token_type is not TokenType.SEMICOLON]
+    return parts([word for token in tokens[HEAD:] for word in _words(token)])
 
 
-def _parts(words: list[str]) -> list[list[str]]:
+def spelled(text: str) -> list[str]:
+    """The words of *text*, spelled as those of :func:`clauses`."""
+    return [word for token in _tokens(text) for word in _words(token)]
+
+
+def parts(words: list[str]) -> list[list[str]]:
     """*words* split at the commas outside parentheses."""
     parts: list[list[str]] = [[]]
     depth = 0

@@ -36,3 +36,10 @@ def test_errors_of_missing_columns_count_only_when_they_came_on_this_table() -> 
     assert broke(before, seen((NAMES, 3, 0), errors=2), "AiAnalysisJob") is None
     assert broke(before, seen((NAMES, 3, 2), errors=0), "AiAnalysisJob") is None
     assert "digests were lost" in (broke(before, seen(errors=1, lost=1), "AiAnalysisJob") or "")
+
+
+def test_a_keyword_that_a_client_left_unquoted_is_seen_as_the_column_it_names() -> None:
+    """MySQL writes `jobType , STATUS ,` for an unquoted status."""
+    unquoted = "UPDATE `AiAnalysisJob` SET STATUS = ? WHERE `id` = ?"
+
+    assert len(between(seen(), seen((unquoted, 1, 0)), "AiAnalysisJob", ("status",)).users) == 1

@@ -47,6 +47,16 @@ def found(session: Session, database: Target, plan: Plan) -> Run:
 
 
 @pytest.fixture
+def stepped(plan: Plan) -> Callable[..., Plan]:
+    """The shipped plan with another first step: `ALTER TABLE AiAnalysisJob <up>`, and *down* for its way back."""
+    def make(up: str, down: str = "COMMENT ''") -> Plan:
+        text = {f"010_widen_job_type.{way}.sql": f"ALTER TABLE `AiAnalysisJob` {sql}" for way, sql in (("up", up), ("down", down))}
+        return plan.model_copy(update={"sql_text": {**plan.sql_text, **text}})
+
+    return make
+
+
+@pytest.fixture
 def climb(session: Session, plan: Plan) -> Callable[..., None]:
     """Bring the table up by the named steps of the shipped plan."""
     def up(*steps: str) -> None:

@@ -26,11 +26,25 @@ MAKE = {
 }
 
 
+STOPS = {"generated column dur": "3108", "index fi": "3837", "check ck": "3959"}
+
+
 def test_a_table_alone_is_clean(found: Run) -> None:
     assert found(dependents) == []
 
 
-@pytest.mark.parametrize("subject", MAKE)
+@pytest.mark.parametrize("subject", STOPS)
+def test_what_mysql_itself_would_refuse_is_refused_at_once(found: Run, session: Session, subject: str) -> None:
+    session.run(MAKE[subject])
+
+    [finding] = found(dependents)
+
+    assert (finding.severity, finding.subject, finding.accept) == ("refuse", subject, None)
+    assert finding.what.startswith("names completedAt, which cleanup removes; ")
+    assert STOPS[subject] in finding.what
+
+
+@pytest.mark.parametrize("subject", [s for s in MAKE if s not in STOPS])
 def test_a_dependent_of_a_column_that_cleanup_removes_is_a_warning(found: Run, session: Session, database: Target,
                                                                    subject: str) -> None:
     session.run(MAKE[subject])
@@ -112,3 +126,72 @@ def test_definitions_that_are_not_shown_are_could_not_look(found: Run, session: 
 
     assert (finding.severity, finding.subject, finding.could_not_look) == ("warn", f"procedure {database.schema}.p", True)
     assert "SHOW_ROUTINE" in finding.remedy
+
+
+def test_every_shared_index_of_a_column_that_goes_is_told(found: Run, session: Session, plan: Plan) -> None:
+    session.run("ALTER TABLE AiAnalysisJob ADD INDEX alone (sessionId), ADD INDEX shared (sessionId, createdAt), "
+                "ADD UNIQUE INDEX `both` (answerId, id)")
+
+    findings = found(dependents)
+
+    assert [(f.severity, f.subject) for f in findings] == [("refuse", "index both"), ("refuse", "index shared")]
+    assert "rows may then collide in it (1062)" in findings[0].what
+    assert findings[1].what == "stands on sessionId, which cleanup removes, and on other columns: MySQL would narrow it silently"
+    named = plan.cleanup.model_copy(update={"drop_indexes": ("both", "shared")})
+    assert found(dependents, plan.model_copy(update={"cleanup": named})) == []
+
+
+def test_foreign_keys_of_a_column_that_goes_are_told_on_both_sides(found: Run, session: Session, database: Target) -> None:
+    session.run("ALTER TABLE AiAnalysisJob ADD UNIQUE INDEX answer (answerId), "
+                "ADD CONSTRAINT mine FOREIGN KEY (sessionId) REFERENCES `User` (id)")
+    session.run("CREATE TABLE child (id INT PRIMARY KEY, a VARCHAR(191), "
+                "CONSTRAINT theirs FOREIGN KEY (a) REFERENCES AiAnalysisJob (answerId)) COLLATE utf8mb4_unicode_ci")
+
+    findings = found(dependents)
+
+    assert [(f.severity, f.subject) for f in findings] == [
+        ("refuse", f"foreign key mine of {database.schema}.AiAnalysisJob"), ("refuse", f"foreign key theirs of {database.schema}.child")]
+    assert "1828" in findings[0].what
+    assert "1829" in findings[1].what
+
+
+@pytest.mark.parametrize("body", ["REPLACE INTO AiAnalysisJob (id, completedAt) SELECT id, NOW() FROM `User`",
+                                  "BEGIN CALL q(); REPLACE AiAnalysisJob SET id = 'a', completedAt = NULL; END"])
+def test_names_behind_words_that_are_commands_elsewhere_are_seen(found: Run, session: Session, database: Target, body: str) -> None:
+    session.run(f"CREATE PROCEDURE p() {body}")
+
+    assert [f.subject for f in found(dependents)] == [f"procedure {database.schema}.p"]
+
+
+def test_a_check_over_one_column_would_vanish_silently(found: Run, session: Session) -> None:
+    session.run("ALTER TABLE AiAnalysisJob ADD CONSTRAINT ck2 CHECK (status <> '')")
+
+    [finding] = found(dependents)
+
+    assert (finding.severity, finding.subject) == ("refuse", "check ck2")
+    assert "would vanish without a word" in finding.what
+
+
+def test_a_rename_in_place_counts_as_removal(found: Run, session: Session, plan: Plan) -> None:
+    session.run(MAKE["trigger au"])
+    in_place = plan.model_copy(update={"plan": plan.plan.model_copy(update={"path": "adr"})})
+
+    [finding] = found(dependents, in_place)
+
+    assert (finding.severity, finding.subject) == ("refuse", "trigger au")
+    assert finding.what == "names completedAt, which a step of pre_deploy removes"
+
+
+def test_views_of_another_schema_and_views_that_no_longer_work_are_found(found: Run, session: Session, database: Target) -> None:
+    other = f"{database.schema}_other"
+    session.run(f"CREATE DATABASE {quote(other)}")
+    try:
+        session.run(f"CREATE VIEW {quote(other)}.v AS SELECT completedAt FROM {quote(database.schema)}.AiAnalysisJob")
+        session.run("CREATE TABLE aside (x INT)")
+        session.run("CREATE VIEW broken AS SELECT x, (SELECT MAX(completedAt) FROM AiAnalysisJob) AS m FROM aside")
+        session.run("ALTER TABLE aside RENAME COLUMN x TO y")
+
+        assert [(f.severity, f.subject) for f in found(dependents)] == [
+            ("warn", f"view {database.schema}.broken"), ("warn", f"view {other}.v")]
+    finally:
+        session.run(f"DROP DATABASE {quote(other)}")

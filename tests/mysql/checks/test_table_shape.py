@@ -96,6 +96,25 @@ def test_foreign_keys_and_unique_indexes_on_a_partitioned_table_are_refused_by_s
     assert "leave the step out" in third.remedy
 
 
+def test_a_column_of_the_partitioning_cannot_be_renamed_or_dropped(found: Run, session: Session) -> None:
+    session.run("ALTER TABLE AiAnalysisJob DROP FOREIGN KEY AiAnalysisJob_userId_fkey")
+    session.run("UPDATE AiAnalysisJob SET sessionId = ''")
+    session.run("ALTER TABLE AiAnalysisJob MODIFY sessionId VARCHAR(191) NOT NULL, DROP PRIMARY KEY, ADD PRIMARY KEY (id, sessionId)")
+    session.run("ALTER TABLE AiAnalysisJob PARTITION BY RANGE COLUMNS (sessionId) (PARTITION p0 VALUES LESS THAN (MAXVALUE))")
+
+    [finding] = [f for f in found(table_shape) if f.subject.startswith("column")]
+
+    assert _brief(finding) == ("refuse", "column AiAnalysisJob.sessionId", None)
+    assert "3855" in finding.what
+
+
+def test_a_unique_index_that_has_the_partitioning_columns_is_fine(found: Run, session: Session, plan: Plan) -> None:
+    session.run("ALTER TABLE AiAnalysisJob DROP FOREIGN KEY AiAnalysisJob_userId_fkey")
+    session.run("ALTER TABLE AiAnalysisJob DROP PRIMARY KEY, ADD PRIMARY KEY (id, userId) PARTITION BY KEY (userId) PARTITIONS 2")
+
+    assert not any("idx_userId_jobType_idempotencyKey" in finding.what for finding in found(table_shape))
+
+
 def test_columns_that_the_plan_takes_for_given_are_named_one_by_one(found: Run, session: Session) -> None:
     session.run("ALTER TABLE AiAnalysisJob RENAME COLUMN status TO stat, RENAME COLUMN completedAt TO doneAt, "
                 "DROP COLUMN sessionId")
@@ -107,35 +126,6 @@ def test_columns_that_the_plan_takes_for_given_are_named_one_by_one(found: Run, 
     assert "[[sync]] old of the plan names it; stat does" in findings[0].what
     assert "a rename's from" in findings[1].what
     assert "cleanup.drop" in findings[2].what
-
-
-def test_used_up_row_versions_are_refused_early(found: Run, session: Session) -> None:
-    for i in range(240):
-        session.run(f"ALTER TABLE AiAnalysisJob {'DROP' if i % 2 else 'ADD'} COLUMN x{'' if i % 2 else ' INT'}, ALGORITHM=INSTANT")
-
-    [finding] = found(table_shape)
-
-    assert _brief(finding) == ("refuse", "table AiAnalysisJob", "row-versions")
-    assert finding.what == "has used 240 of 255 row versions; the plan and its way back may need 22"
-    assert "rebuild the table first" in finding.remedy
-
-
-def test_older_servers_have_64_row_versions(found: Run, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    for i in range(50):
-        session.run(f"ALTER TABLE AiAnalysisJob {'DROP' if i % 2 else 'ADD'} COLUMN x{'' if i % 2 else ' INT'}, ALGORITHM=INSTANT")
-    monkeypatch.setattr(table_shape.server, "facts", lambda _session: table_shape.server.Facts("8.4.5"))
-
-    [finding] = found(table_shape)
-
-    assert "has used 50 of 64" in finding.what
-
-
-def test_row_versions_that_may_not_be_seen_are_could_not_look(found: Run, account: Callable[..., Session]) -> None:
-    [finding] = found(table_shape, by=account("ALL ON {schema}.*"))
-
-    assert _brief(finding) == ("warn", "row versions of AiAnalysisJob", None)
-    assert finding.could_not_look
-    assert "PROCESS" in finding.what
 
 
 def test_a_table_that_would_grow_too_wide_is_refused(found: Run, session: Session) -> None:
