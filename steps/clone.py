@@ -17,7 +17,7 @@ from steps.mysql import Session, quote
 from steps.plan import Plan
 from steps.references import renamed
 
-DEFAULT = re.compile(r"^  `((?:[^`]|``)+)` .*? DEFAULT ('(?:[^'\\]|''|\\.)*')", re.MULTILINE)
+DEFAULT = re.compile(r"^  `((?:[^`]|``)+)` .*? DEFAULT ('(?:[^'\\]|''|\\.)*'|0x[0-9A-F]+)", re.MULTILINE)
 
 
 @dataclass

@@ -37,17 +37,17 @@ def of_way(way: Way, rows: int, slowness: float, learned: Learned | None = None)
     built = ddl.built_indexes(way)
     parts = [f"{fixed:g} ms"]
     if way.fk_checks_off:
-        parts.append(f"0.001 ms × {rows:,} rows")
+        parts.append(f"0.001 ms × {rows:,} estimated rows")
     elif way.algorithm == "COPY":
-        parts.append(f"{each:g} ms × {rows:,} rows")
+        parts.append(f"{each:g} ms × {rows:,} estimated rows")
     elif way.algorithm == "INPLACE" and built:
-        parts.append(f"{each:g} ms × {rows:,} rows × {built} index{'es' if built > 1 else ''}")
+        parts.append(f"{each:g} ms × {rows:,} estimated rows × {built} index{'es' if built > 1 else ''}")
     text = " + ".join(parts)
     if slowness > 1:
         text = f"({text}) × slowness {slowness:.1f}" if len(parts) > 1 else f"{text} × slowness {slowness:.1f}"
     if learned and learned.rebuilds and way.algorithm == "INPLACE":
         text += "; the table is built anew, which the figure leaves out"
-    return Forecast(ddl.estimate_ms(way, rows) * slowness, text + (" (rows estimated by the server)" if len(parts) > 1 else ""))
+    return Forecast(ddl.estimate_ms(way, rows) * slowness, text)
 
 
 def of_first_pass(rehearsed: Rehearsed, rows: int) -> Forecast | None:
@@ -56,11 +56,11 @@ def of_first_pass(rehearsed: Rehearsed, rows: int) -> Forecast | None:
     if not rehearsed.pairs:
         return None
     if sample is None or sample.pass_ms is None or sample.rows < FEWEST_ROWS:
-        return Forecast(PASS_MS * rows * rehearsed.slowness, f"{PASS_MS:g} ms × {rows:,} rows × slowness {rehearsed.slowness:.1f}, as if "
-                        "every row disagreed (rows estimated by the server)")
+        return Forecast(PASS_MS * rows * rehearsed.slowness, f"{PASS_MS:g} ms × {rows:,} estimated rows × slowness "
+                        f"{rehearsed.slowness:.1f}, as if every row disagreed")
     each = sample.pass_ms / sample.rows
-    return Forecast(each * PAUSES * rows, f"{each:.3f} ms × {rows:,} rows × {PAUSES:g} for pauses, measured on {sample.rows} sampled rows, "
-                    f"of which {sample.changed} disagreed (rows estimated by the server)")
+    return Forecast(each * PAUSES * rows, f"{each:.3f} ms × {rows:,} estimated rows × {PAUSES:g} for pauses, measured on "
+                    f"{sample.rows} sampled rows, of which {sample.changed} disagreed")
 
 
 def steps(rollout: Rollout) -> list[dict[str, Any]]:

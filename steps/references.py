@@ -13,6 +13,7 @@ import sqlglot
 from sqlglot import Token, TokenType
 
 from steps.mysql import quote
+from steps.plan import Plan
 
 NOT_NAMES = {kind for kind in TokenType if kind.name.endswith("STRING")} | {TokenType.NUMBER}
 
@@ -36,6 +37,13 @@ def references(sql: str) -> list[Reference]:
         return []
     return [_reference(tokens, at + 1) for at, token in enumerate(tokens[:-1])
             if token.text.upper() == "REFERENCES" and token.token_type not in {*NOT_NAMES, TokenType.IDENTIFIER}]
+
+
+def named_parents(plan: Plan, schema: str) -> set[tuple[str, str]]:
+    """(schema, table) of every other table that a step of the plan references; *schema* is the plan's table's."""
+    found = {(reference.schema or schema, reference.table) for step in plan.pre_deploy.step if step.ddl
+             for reference in references(plan.sql_text[f"{step.ddl}.up.sql"])}
+    return found - {(schema, plan.table)}
 
 
 def _reference(tokens: list[Token], at: int) -> Reference:

@@ -98,6 +98,7 @@ class _Climb:
         clone, wanted = self.clone, rungs.rungs(self.clone.plan)
         expand = [rung for rung in wanted if rung.phase is Phase.PRE_DEPLOY]
         self._climb([rung for rung in expand if not rung.after_first_pass])
+        self._carried_defaults()
         pairs = sync.pairs(clone.session, clone.plan, clone.schema)
         triggers = sync.sync_triggers(clone.plan.id, pairs)
         with self._synced(pairs, triggers):
@@ -114,6 +115,13 @@ class _Climb:
                 [("baseline", self.ladder.baseline), *((stair.name, stair.shape) for stair in self.ladder.stairs)]))
         return Rehearsed(self.ladder, pairs, triggers, self.baseline_sql, min(10.0, max(1.0, slowness)), tuple(clone.notes),
                          self.learned, self.sample)
+
+    def _carried_defaults(self) -> None:
+        """A column that stands beside its old name has been given its definition as information_schema tells it."""
+        for rename in self.clone.plan.dual_renames:
+            if self.defaults[-1].get(rename.old) != self.defaults[-1].get(rename.new):
+                raise Refused(f"rename of {rename.old}", "its default holds characters that information_schema does not tell, so the new "
+                              "column would get another one", "give the column another default, or add the new one by a step and [[sync]]")
 
     def _climb(self, wanted: list[rungs.Rung]) -> None:
         """The *wanted* rungs on top, each with the shape it leads to; rungs with nothing to do are left out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.table import Table
+from rich.table import Column, Table
 
 LOCKS = {"metadata": "an instant", "none": "none while it works, an instant at both ends", "shared": "writes wait", None: "unknown"}
 REBUILDS = {True: "yes", False: "no", None: "unknown"}
@@ -12,7 +12,8 @@ REBUILDS = {True: "yes", False: "no", None: "unknown"}
 
 def forecast_table(steps: list[dict[str, Any]], title: str) -> Table:
     """Two lines a step: forward, and its way back."""
-    table = Table("step", "", "algorithm", "rebuilds", "others meet", "goes", "estimate", "basis", title=title, title_justify="left")
+    table = Table(Column("step", overflow="fold"), "", "algorithm", "rebuilds", "others meet", "goes", "estimate", "basis", title=title,
+                  title_justify="left")
     for step in steps:
         for side, label in (("up", "forward"), ("down", "back")):
             way = step[side]

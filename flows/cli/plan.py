@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from flows import actions
 from flows.cli.ending import Ending, ending
@@ -93,7 +93,7 @@ def _pass_sql(desk: Rollout, pairs: tuple[Pair, ...]) -> str | None:
 
 def _show(end: Ending, document: dict[str, Any], *, with_sql: bool) -> None:
     end.say(f"{document['table']}: stair {document['stair']} of {document['stairs']}, about {document['rows_estimated']} rows")
-    table = Table("step", "algorithm", "rebuilds", "lock", "estimate", "basis", "together with", "way back")
+    table = Table(Column("step", overflow="fold"), "algorithm", "rebuilds", "lock", "estimate", "basis", "together with", "way back")
     for number, group in enumerate(document["groups"], 1):
         _add_rows(table, group, f"hold {number}")
     for group in document["cleanup"]:

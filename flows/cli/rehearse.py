@@ -29,5 +29,6 @@ def rehearse(plan: PlanName, database_url: DatabaseUrl = None, settings: Setting
         for note in rehearsed.notes:
             end.say(note)
         if rehearsed.sample:
-            end.say(f"{rehearsed.sample.rows} sampled rows went up and came back; the first pass changed {rehearsed.sample.changed} of them")
+            sample = rehearsed.sample
+            end.say(f"{sample.rows} sampled rows went up and came back; the first pass changed {sample.changed} of them")
         end.say("every step goes up and comes back, each landing exactly one stair lower")
