@@ -16,9 +16,9 @@ from steps import canary, catalogue, foreign_triggers, rungs, sample, smoke, stu
 from steps.agreement import Pair
 from steps.asking import Learned, best_way
 from steps.catalogue import Shape, differences
-from steps.checks import Look, blockers
 from steps.clone import Clone
 from steps.errors import CanaryFailed, LockTimeout, Refused, StatementFailed
+from steps.hold import holders
 from steps.ladder import Ladder, Stair, Way
 from steps.mysql import Session, quote
 from steps.phase import Phase
@@ -79,8 +79,8 @@ def _named_holder(live: Session, target: Target, plan: Plan) -> Iterator[None]:
     try:
         yield
     except LockTimeout as error:
-        found = "; ".join(finding.what for finding in blockers.run(Look(live, target, plan)) if finding.subject == f"table {plan.table}")
-        raise Refused(f"rehearsal of {plan.table}", f"could not look at the live table: {found or error.reason}",
+        found = "; ".join(holders(live, [(target.schema, plan.table), *catalogue.related_tables(live, target.schema, plan.table)]))
+        raise Refused(f"rehearsal of {plan.table}", f"could not look at a live table in time: {found or error.reason}",
                       "end that session or let it finish, then run the same command again; nothing was touched") from None
 
 

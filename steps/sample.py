@@ -104,13 +104,28 @@ def first_pass(clone: Clone, sample: Sample, pairs: tuple[Pair, ...]) -> None:
 
 
 def come_back(clone: Clone, sample: Sample, pairs: tuple[Pair, ...], removed: tuple[str, ...]) -> None:
-    """What cleanup's way back does to rows: from the archive where no pair decides, else the new side decides (F13)."""
+    """
+    What cleanup's way back does to rows: from the archive where no pair decides, else the new side decides (F13).
+
+    Raises:
+        Refused: values that the table holds could not be written again, zero dates for example.
+    """
     paired = {pair.old for pair in pairs}
     alone = [column for column in removed if column not in paired and column in sample.columns]
     if not set(sample.kept_key) <= set(clone.shape().columns):
         clone.notes.append("the way back of cleanup's columns was not tried on rows: the plan renames the primary key")
         return
     keep = catalogue.self_updating_columns(clone.session, clone.schema, clone.table)
+    if not alone and not pairs:
+        return
+    try:
+        _put_back(clone, sample, alone, keep, pairs)
+    except StatementFailed as error:
+        raise Refused("cleanup", f"its way back cannot put the rows' values back: {error.reason}",
+                      "correct the rows, or leave the column out of cleanup.drop; nothing was touched") from None
+
+
+def _put_back(clone: Clone, sample: Sample, alone: list[str], keep: list[str], pairs: tuple[Pair, ...]) -> None:
     if alone:
         sets = ", ".join([f"t.{quote(c)} = k.{quote(c)}" for c in alone] + [f"t.{quote(c)} = t.{quote(c)}" for c in keep if c not in alone])
         clone.session.run(f"UPDATE {quote(clone.table)} AS t JOIN {quote(KEPT)} AS k ON {_equal(sample.kept_key, 't', 'k')} SET {sets}")
