@@ -81,7 +81,8 @@ def _named_holder(live: Session, target: Target, plan: Plan) -> Iterator[None]:
     except LockTimeout as error:
         found = "; ".join(holders(live, [(target.schema, plan.table), *catalogue.related_tables(live, target.schema, plan.table)]))
         raise Refused(f"rehearsal of {plan.table}", f"could not look at a live table in time: {found or error.reason}",
-                      "end that session or let it finish, then run the same command again; nothing was touched") from None
+                      "end that session or let it finish, then run the same command again, or go without a sample by "
+                      "--set rehearsal.sample_rows=0; nothing was touched") from None
 
 
 class _Climb:
