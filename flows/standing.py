@@ -10,6 +10,7 @@ from steps.mysql import VALUE
 from steps.ownership import lock_name
 from steps.phase import FORWARD, Phase
 from steps.rollout import Rollout, plan_differences
+from steps.scratch import leftover
 
 
 def standing(rollout: Rollout) -> dict[str, Any]:
@@ -22,7 +23,8 @@ def standing(rollout: Rollout) -> dict[str, Any]:
     return {"table": f"{rollout.schema}.{rollout.table}", "plan": rollout.plan.id, "path": rollout.plan.plan.path,
             "same_plan_as_begun": not plan_differences(rollout) if known else None,
             "contract": _contract(rollout, phases), "phases": phases, **schema,
-            "passes": list(rollout.ledger.passes().values()), "working_on_it": _owner(rollout), "next": _next(rollout, phases, schema)}
+            "passes": list(rollout.ledger.passes().values()), "working_on_it": _owner(rollout), "next": _next(rollout, phases, schema),
+            "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan)}
 
 
 def _schema(rollout: Rollout, *, begun: bool) -> dict[str, Any]:

@@ -22,14 +22,15 @@ from steps.plan_sections import (
     PlanTable,
     PreDeploy,
     Reconcile,
+    Rehearsal,
     Rename,
     SchemaStep,
     ValueMap,
     Verify,
 )
 
-__all__ = ["Backfill", "Cleanup", "Deploy", "Leaf", "Plan", "PlanTable", "PreDeploy", "Reconcile", "Rename", "SchemaStep", "ValueMap",
-           "Verify"]
+__all__ = ["Backfill", "Cleanup", "Deploy", "Leaf", "Plan", "PlanTable", "PreDeploy", "Reconcile", "Rehearsal", "Rename", "SchemaStep",
+           "ValueMap", "Verify"]
 
 
 class Plan(Part):
@@ -43,6 +44,7 @@ class Plan(Part):
     verify: Verify = Verify()
     reconcile: Reconcile = Reconcile()
     cleanup: Cleanup = Cleanup()
+    rehearsal: Rehearsal = Rehearsal()
     folder: Path = Path()
     sql_text: dict[str, str] = Field(default={})
     queries: dict[str, str] = Field(default={})

@@ -192,6 +192,12 @@ class Reconcile(Part):
     conflict: Literal["refuse", "new", "old"] = "refuse"
 
 
+class Rehearsal(Part):
+    """`[rehearsal]`: what the clone holds beside structure."""
+
+    sample_rows: int = Field(default=200, ge=0, le=10_000, description="real rows copied onto the clone inside the server; 0: none")
+
+
 class Cleanup(Part):
     """`[cleanup]`: which columns go, who puts V2 out, and how long each wait is."""
 

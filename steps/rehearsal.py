@@ -1,31 +1,44 @@
 """
 The staircase on a clone: every step up, every step down, each landing exactly one stair lower (design section 2).
 
-The clone has the real names in a scratch schema (:mod:`steps.scratch`), so plan SQL runs there to the letter.
+The clone has the real names in a scratch schema (:mod:`steps.scratch`), so plan SQL runs there to the letter, with stand-ins for
+its relatives, its own triggers, and, before the first start, a sample of its rows: these go through triggers, first pass and
+smoke queries, up to cleanup's end and all the way back, and have to come back as they were.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
-from steps import canary, catalogue, rungs, sync, waits
+from steps import canary, catalogue, foreign_triggers, rungs, sample, smoke, stubs, sync, waits
 from steps.agreement import Pair
+from steps.asking import Learned, best_way
 from steps.catalogue import Shape, differences
-from steps.errors import Refused, StatementFailed
+from steps.clone import Clone
+from steps.errors import CanaryFailed, LockTimeout, Refused, StatementFailed
+from steps.hold import holders
 from steps.ladder import Ladder, Stair, Way
 from steps.mysql import Session, quote
 from steps.phase import Phase
 from steps.plan import Plan
-from steps.scratch import scratch, stub_parents
+from steps.sample import Sample
+from steps.scratch import scratch
 from steps.target import Target
 
 NOMINAL_MS = 60.0  # a stair's tries, looks and share of the canary on the machine that the estimates come from
-NOT_SUPPORTED = {1221, 1845, 1846, 1847, 1848, 4092, 4093, 4157}
+UP, DOWN = "up", "down"
+Ways = dict[tuple[str, str], Learned]
 
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """What the rehearsal learned: the ladder, the pairs, their triggers, and that all of it works up and down."""
+    """
+    What the rehearsal learned: the ladder, the pairs, their triggers, and that all of it works up and down.
+
+    *learned* has the server's answers by (step, `up` or `down`); *sample* what became of real rows, None where none were taken.
+    """
 
     ladder: Ladder
     pairs: tuple[Pair, ...]
@@ -33,88 +46,147 @@ class Rehearsed:
     baseline_sql: str
     slowness: float = 1.0
     notes: tuple[str, ...] = ()
+    learned: Ways = field(default_factory=dict)
+    sample: Sample | None = None
 
 
 def rehearse(live: Session, target: Target, plan: Plan, baseline_sql: str | None = None) -> Rehearsed:
     """
     Climb and descend the staircase on a clone of *baseline_sql*, else of the live table.
 
-    A live table that is already part of the way up and has no ledger is walked down on the clone first.
+    A live table that is already part of the way up and has no ledger is walked down on the clone first. Of live tables only
+    definitions are read, and `rehearsal.sample_rows` rows without locks; whoever holds one is waited for 2 s at most.
 
     Raises:
-        Refused: a step cannot go up or down; names the step, the server's reason, and that nothing was touched.
+        Refused: a step cannot go up or down, or somebody holds the table; names the step, the server's reason, and that nothing was
+            touched.
     """
-    with scratch(target, plan) as session:
-        stub_parents(live, session, target.schema, plan.table)
-        if baseline_sql is None:
-            baseline_sql = _baseline_of(session, plan, catalogue.create_statement(live, target.schema, plan.table))
-        session.verbatim(baseline_sql)
-        began, wanted = waits.now_s(), rungs.rungs(plan)
-        bottom = Ladder(catalogue.shape(session, session.schema or "", plan.table), ())
-        ladder = _climb(session, plan, [rung for rung in wanted if rung.phase is Phase.PRE_DEPLOY], bottom)
-        pairs = sync.pairs(session, plan, session.schema or "")
-        triggers = sync.sync_triggers(plan.id, pairs)
-        notes = _try_sync(session, plan, pairs, triggers)
-        ladder = _climb(session, plan, [rung for rung in wanted if rung.phase is Phase.CLEANUP], ladder)
-        slowness = (waits.now_s() - began) * 1000 / max(1.0, NOMINAL_MS * len(ladder.stairs))
-        return Rehearsed(_descend(session, plan, ladder), pairs, triggers, baseline_sql, min(10.0, max(1.0, slowness)), notes)
+    with scratch(target, plan) as session, _named_holder(live, target, plan):
+        clone = Clone(session, plan, target.schema)
+        create_sql = baseline_sql or catalogue.create_statement(live, target.schema, plan.table)
+        stubs.parents(live, clone, create_sql)
+        baseline = baseline_sql or _baseline_of(clone, create_sql)
+        clone.send(baseline)
+        taken = sample.take(live, clone, plan.rehearsal.sample_rows) if baseline_sql is None and plan.rehearsal.sample_rows else None
+        stubs.children(live, clone)
+        foreign_triggers.clone_all(live, clone)
+        return _Climb(clone, taken, baseline).up_and_down()
 
 
-def _best_way(session: Session, name: str, sql: str, *, adds_fk: bool) -> Way:
-    """Send *sql* with the best algorithm the server takes (cases C09, C10, C13); INSTANT, INPLACE, then COPY."""
-    ways = [Way(sql, "INSTANT"), Way(sql, "INPLACE"), *([Way(sql, "INPLACE", fk_checks_off=True)] if adds_fk else []), Way(sql, "COPY")]
-    reason = ""
-    for way in ways:
+@contextmanager
+def _named_holder(live: Session, target: Target, plan: Plan) -> Iterator[None]:
+    """Whoever holds the table longer than we wait is named."""
+    try:
+        yield
+    except LockTimeout as error:
+        found = "; ".join(holders(live, [(target.schema, plan.table), *catalogue.related_tables(live, target.schema, plan.table)]))
+        raise Refused(f"rehearsal of {plan.table}", f"could not look at a live table in time: {found or error.reason}",
+                      "end that session or let it finish, then run the same command again, or go without a sample by "
+                      "--set rehearsal.sample_rows=0; nothing was touched") from None
+
+
+class _Climb:
+    """One way up to the top and back to the bottom."""
+
+    def __init__(self, clone: Clone, taken: Sample | None, baseline_sql: str) -> None:
+        self.clone, self.sample, self.baseline_sql = clone, taken, baseline_sql
+        self.learned: Ways = {}
+        self.spent_s = 0.0
+        self.defaults = [clone.defaults()]
+        self.ladder = Ladder(clone.shape(), ())
+
+    def up_and_down(self) -> Rehearsed:
+        clone, wanted = self.clone, rungs.rungs(self.clone.plan)
+        expand = [rung for rung in wanted if rung.phase is Phase.PRE_DEPLOY]
+        self._climb([rung for rung in expand if not rung.after_first_pass])
+        self._carried_defaults()
+        pairs = sync.pairs(clone.session, clone.plan, clone.schema)
+        triggers = sync.sync_triggers(clone.plan.id, pairs)
+        with self._synced(pairs, triggers):
+            if self.sample and pairs:
+                sample.first_pass(clone, self.sample, pairs)
+            self._climb([rung for rung in expand if rung.after_first_pass])
+            if self.sample:
+                self.sample.queries_run = smoke.ask(clone)
+        self._climb([rung for rung in wanted if rung.phase is Phase.CLEANUP])
+        slowness = self.spent_s * 1000 / max(1.0, NOMINAL_MS * len(self.ladder.stairs))
+        self._descend(pairs)
+        if self.sample:
+            sample.compare(clone, self.sample, pairs, sample.changed_by(
+                [("baseline", self.ladder.baseline), *((stair.name, stair.shape) for stair in self.ladder.stairs)]))
+        return Rehearsed(self.ladder, pairs, triggers, self.baseline_sql, min(10.0, max(1.0, slowness)), tuple(clone.notes),
+                         self.learned, self.sample)
+
+    def _carried_defaults(self) -> None:
+        """A column that stands beside its old name has been given its definition as information_schema tells it."""
+        for rename in self.clone.plan.dual_renames:
+            if self.defaults[-1].get(rename.old) != self.defaults[-1].get(rename.new):
+                raise Refused(f"rename of {rename.old}", "its default holds characters that information_schema does not tell, so the new "
+                              "column would get another one", "give the column another default, or add the new one by a step and [[sync]]")
+
+    def _climb(self, wanted: list[rungs.Rung]) -> None:
+        """The *wanted* rungs on top, each with the shape it leads to; rungs with nothing to do are left out."""
+        clone, stairs = self.clone, list(self.ladder.stairs)
+        below = self.ladder.shape_at(self.ladder.top)
+        for rung in wanted:
+            sql = rung.up(below)
+            if not sql:
+                continue
+            began = waits.now_s()
+            up, self.learned[rung.name, UP] = best_way(clone, rung.name, sql, adds_fk="FOREIGN KEY" in sql.upper())
+            now = clone.shape()
+            self.spent_s += waits.now_s() - began
+            if now == below:
+                raise Refused(f"step {rung.name}", "changes nothing on this table", "remove the step; the table already has its effect")
+            stairs.append(Stair(rung.name, up, Way(rung.down(below), "INSTANT"), now, rung.phase.value, rung.after_first_pass))
+            self.defaults.append(clone.defaults())
+            _still_writable(clone, rung.name)
+            below = now
+        self.ladder = Ladder(self.ladder.baseline, tuple(stairs))
+
+    def _descend(self, pairs: tuple[Pair, ...]) -> None:
+        """Every way down, proven to land exactly one stair lower; the ladder keeps what was learned of them."""
+        clone, stairs = self.clone, list(self.ladder.stairs)
+        for position in range(self.ladder.top, 0, -1):
+            if self.sample and position == self.ladder.expanded:
+                sample.come_back(clone, self.sample, pairs, clone.plan.removed_columns)
+            stair, want = stairs[position - 1], self.ladder.shape_at(position - 1)
+            before = _lost_indexes(clone.plan, stair, want)
+            for statement in before:
+                clone.session.verbatim(statement)
+            down, self.learned[stair.name, DOWN] = best_way(clone, f"{stair.name} (way back)", stair.down.sql, adds_fk=False)
+            have = clone.shape()
+            everything = {kind: set(getattr(have, kind)) | set(getattr(want, kind)) for kind in catalogue.KINDS}
+            wrong = differences(have, want, everything) or _other_defaults(clone.defaults(), self.defaults[position - 1])
+            if wrong:
+                raise Refused(f"step {stair.name}", f"its way back does not land one stair lower: {'; '.join(wrong)}",
+                              "correct the .down.sql; nothing was touched")
+            stairs[position - 1] = replace(stair, down=replace(down, before=before))
+        self.ladder = Ladder(self.ladder.baseline, tuple(stairs))
+
+    @contextmanager
+    def _synced(self, pairs: tuple[Pair, ...], triggers: tuple[sync.SyncTrigger, sync.SyncTrigger]) -> Iterator[None]:
+        """Create the triggers on the clone behind the table's own, let the canary write as each generation; at the end drop them."""
+        session, clone = self.clone.session, self.clone
+        if not pairs:
+            yield
+            return
+        began = waits.now_s()
+        for trigger in triggers:
+            follows = sync.last_foreign_trigger(session, clone.schema, clone.table, trigger)
+            session.verbatim(trigger.create(clone.table, "CURRENT_USER", follows))
+        if sync.state(session, clone.schema, clone.table, triggers) is not sync.SyncState.ON:
+            raise Refused("sync triggers", "read back from the server as another text than was sent, so they could never be compared",
+                          "rename columns whose names hold backticks, or leave them out of the plan's pairs")
         try:
-            if way.fk_checks_off:
-                session.run("SET SESSION foreign_key_checks = 0")
-            session.verbatim(way.statement)
-        except StatementFailed as error:
-            reason = error.reason
-            if error.errno not in NOT_SUPPORTED:
-                break
-        else:
-            return way
-        finally:
-            if way.fk_checks_off:
-                session.run("SET SESSION foreign_key_checks = 1")
-    raise Refused(f"step {name}", f"does not work on a clone of the table: {reason}", "correct the plan; nothing was touched")
-
-
-def _climb(session: Session, plan: Plan, wanted: list[rungs.Rung], ladder: Ladder) -> Ladder:
-    """*ladder* with the *wanted* rungs on top, each with the shape it leads to; rungs with nothing to do are left out."""
-    schema, stairs = session.schema or "", list(ladder.stairs)
-    below = ladder.shape_at(ladder.top)
-    for rung in wanted:
-        sql = rung.up(below)
-        if not sql:
-            continue
-        up = _best_way(session, rung.name, sql, adds_fk="FOREIGN KEY" in sql.upper())
-        now = catalogue.shape(session, schema, plan.table)
-        if now == below:
-            raise Refused(f"step {rung.name}", "changes nothing on this table", "remove the step; the table already has its effect")
-        stairs.append(Stair(rung.name, up, Way(rung.down(below), "INSTANT"), now, rung.phase.value, rung.after_first_pass))
-        below = now
-    return Ladder(ladder.baseline, tuple(stairs))
-
-
-def _descend(session: Session, plan: Plan, ladder: Ladder) -> Ladder:
-    """Every way down, proven to land exactly one stair lower; returns the ladder with what was learned of them."""
-    stairs = list(ladder.stairs)
-    for position in range(ladder.top, 0, -1):
-        stair, want = stairs[position - 1], ladder.shape_at(position - 1)
-        before = _lost_indexes(plan, stair, want)
-        for statement in before:
-            session.verbatim(statement)
-        down = _best_way(session, f"{stair.name} (way back)", stair.down.sql, adds_fk=False)
-        have = catalogue.shape(session, session.schema or "", plan.table)
-        everything = {kind: set(getattr(have, kind)) | set(getattr(want, kind)) for kind in catalogue.KINDS}
-        wrong = differences(have, want, everything)
-        if wrong:
-            raise Refused(f"step {stair.name}", f"its way back does not land one stair lower: {'; '.join(wrong)}",
-                          "correct the .down.sql; nothing was touched")
-        stairs[position - 1] = replace(stair, down=replace(down, before=before))
-    return Ladder(ladder.baseline, tuple(stairs))
+            clone.notes += canary.sing(session, clone.table, clone.schema, pairs)
+        except CanaryFailed as error:
+            raise Refused(error.subject, f"{error.reason} (on the clone)", "another trigger interferes, or the plan's maps are wrong; "
+                          "nothing was touched") from None
+        self.spent_s += waits.now_s() - began
+        yield
+        for trigger in reversed(triggers):
+            session.verbatim(trigger.drop())
 
 
 def _lost_indexes(plan: Plan, stair: Stair, want: Shape) -> tuple[str, ...]:
@@ -125,46 +197,52 @@ def _lost_indexes(plan: Plan, stair: Stair, want: Shape) -> tuple[str, ...]:
                  "ALGORITHM=INPLACE, LOCK=NONE" for name in want.indexes if name not in stair.shape.indexes)
 
 
-def _try_sync(session: Session, plan: Plan, pairs: tuple[Pair, ...],
-              triggers: tuple[sync.SyncTrigger, sync.SyncTrigger]) -> tuple[str, ...]:
-    """Create the triggers on the clone, let the canary write as each generation, drop them again."""
-    if not pairs:
-        return ()
-    for trigger in triggers:
-        session.verbatim(trigger.create(plan.table, "CURRENT_USER", None))
+def _other_defaults(have: dict[str, str], want: dict[str, str]) -> list[str]:
+    """Columns whose constant default information_schema shows alike and SHOW CREATE TABLE does not."""
+    return [f"column {name}: its default comes back as another text" for name in sorted(have.keys() & want.keys())
+            if have[name] != want[name]]
+
+
+def _still_writable(clone: Clone, name: str) -> None:
+    """
+    After a step the table's own triggers must still take a row: MySQL accepts the ALTER and then fails every write (case C40).
+
+    Raises:
+        Refused: they do not.
+    """
+    if not clone.foreign_triggers:
+        return
     try:
-        if sync.state(session, session.schema or "", plan.table, triggers) is not sync.SyncState.ON:
-            raise Refused("sync triggers", "read back from the server as another text than was sent, so they could never be compared",
-                          "rename columns whose names hold backticks, or leave them out of the plan's pairs")
-        return canary.sing(session, plan.table, session.schema or "", pairs)
-    finally:
-        for trigger in reversed(triggers):
-            session.verbatim(trigger.drop())
+        canary.sing(clone.session, clone.table, clone.schema, ())
+        sample.touch(clone)
+    except (Refused, StatementFailed) as error:
+        raise Refused(f"step {name}", f"afterwards the table's own triggers ({', '.join(clone.foreign_triggers)}) fail on every write: "
+                      f"{error.reason}", "change or drop the trigger first, or correct the plan; nothing was touched") from None
 
 
-def _baseline_of(session: Session, plan: Plan, create_sql: str) -> str:
+def _baseline_of(clone: Clone, create_sql: str) -> str:
     """
     The table before any step: *create_sql* itself, or, for a table found half-way, what the downs leave of it.
 
     Each stair is tried from the top: downs from there, then ups again, must give the same table.
     """
-    session.verbatim(create_sql)
-    schema, expand = session.schema or "", [rung for rung in rungs.rungs(plan) if rung.phase is Phase.PRE_DEPLOY]
-    found = catalogue.shape(session, schema, plan.table)
+    clone.send(create_sql)
+    expand = [rung for rung in rungs.rungs(clone.plan) if rung.phase is Phase.PRE_DEPLOY]
+    found = clone.shape()
     for position in range(len(expand), 0, -1):
         try:
             for rung in reversed(expand[:position]):
-                _best_way(session, rung.name, rung.down(found), adds_fk=False)
-            candidate = catalogue.create_statement(session, schema, plan.table)
+                best_way(clone, rung.name, rung.down(found), adds_fk=False)
+            candidate = clone.create_statement()
             for rung in expand[:position]:
-                sql = rung.up(catalogue.shape(session, schema, plan.table))
-                _best_way(session, rung.name, sql, adds_fk="FOREIGN KEY" in sql.upper())
-            if catalogue.shape(session, schema, plan.table) == found:
+                sql = rung.up(clone.shape())
+                best_way(clone, rung.name, sql, adds_fk="FOREIGN KEY" in sql.upper())
+            if clone.shape() == found:
                 return candidate
         except Refused:
             pass
         finally:
-            session.verbatim(f"DROP TABLE {quote(plan.table)}")
-        session.verbatim(create_sql)
-    session.verbatim(f"DROP TABLE {quote(plan.table)}")
+            clone.session.verbatim(f"DROP TABLE {quote(clone.table)}")
+        clone.send(create_sql)
+    clone.session.verbatim(f"DROP TABLE {quote(clone.table)}")
     return create_sql

@@ -25,6 +25,7 @@ from steps.ownership import Ownership
 from steps.passes import Progress, Walk
 from steps.phase import Phase
 from steps.plan import Plan
+from steps.references import named_parents
 from steps.target import Target
 from steps.watchdog import Watchdog
 
@@ -76,8 +77,10 @@ class Rollout:
             self.owner.check(self.session)
 
     def tables_to_lock(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-        """The table itself, and its foreign-key parents and children, which MySQL locks along with it."""
-        return [(self.schema, self.table)], catalogue.related_tables(self.session, self.schema, self.table)
+        """The table, with parents that a step is to reference (else 1100); and those that MySQL locks along with it by foreign keys."""
+        related = catalogue.related_tables(self.session, self.schema, self.table)
+        new = sorted(p for p in named_parents(self.plan, self.schema) - {*related} if catalogue.exists(self.session, *p))
+        return [(self.schema, self.table), *new], related
 
     def live(self) -> catalogue.Shape:
         """The live table's shape now; never remembered."""

@@ -1,7 +1,7 @@
 """
-A scratch schema of our own for rehearsals: empty, with stub parents, removed whatever happens (design section 2).
+A scratch schema of our own for rehearsals: empty, removed whatever happens (design section 2).
 
-No lock falls on the live table or its parents beyond one SHOW CREATE TABLE. A schema left by a killed run is removed by the next.
+A schema left by a killed run is removed by the next one, and by `rollout uninstall`; `rollout status` tells of it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from steps import catalogue
 from steps.errors import Refused, StatementFailed
 from steps.mysql import VALUE, Session, quote
 from steps.plan import Plan
@@ -31,9 +30,13 @@ def scratch(target: Target, plan: Plan) -> Iterator[Session]:
     A session in an empty scratch schema that is removed at the end.
 
     Raises:
-        Refused: no right to create the schema, or another rehearsal of this table is under way.
+        Refused: no right to create the schema, another rehearsal of this table is under way, or the plan names a schema that holds
+            what must not be emptied.
     """
     own = plan.plan.rehearsal_schema
+    if own and own.lower() in (target.schema.lower(), (plan.plan.ledger_schema or target.schema).lower()):
+        raise Refused(f"plan.rehearsal_schema {own}", "is the schema of the table or of the ledger, and a rehearsal empties its schema",
+                      "name a schema of its own")
     name = own or scratch_name(target, plan.table)
     with Session(target) as session:
         if not session.value(f"SELECT GET_LOCK({VALUE}, {VALUE})", name[:64], LOCK_S):
@@ -68,22 +71,21 @@ def _empty(session: Session, schema: str) -> None:
     session.run("SET SESSION foreign_key_checks = 1")
 
 
-def stub_parents(live: Session, session: Session, schema: str, table: str) -> None:
-    """Empty parents with just the referenced columns, so that foreign keys are real and live parents stay untouched."""
-    parents: dict[str, list[str]] = {}
-    for parent_schema, parent, column in live.query(
-            "SELECT DISTINCT REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME "
-            f"FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = {VALUE} AND TABLE_NAME = {VALUE} "
-            "AND REFERENCED_TABLE_NAME IS NOT NULL", schema, table):
-        if parent_schema != schema:
-            raise Refused(f"table {table}", f"has a foreign key into another schema, {parent_schema}.{parent}",
-                          "could not look: such a table cannot be cloned")
-        if parent != table:
-            parents.setdefault(str(parent), []).append(str(column))
-    for parent, columns in parents.items():
-        shape = catalogue.shape(live, schema, parent)
-        collation = catalogue.table_collation(live, schema, parent)
-        keys = ", ".join(f"INDEX ({quote(column)})" for column in columns)
-        body = ", ".join(f"{quote(column)} {shape.columns[column].replace(' AUTO_INCREMENT', '')}" for column in columns)
-        session.verbatim(f"CREATE TABLE {quote(parent)} ({body}, UNIQUE INDEX ({', '.join(map(quote, columns))}), {keys}) "
-                         f"DEFAULT CHARSET={collation.partition('_')[0]} COLLATE={collation}")
+def leftover(session: Session, target: Target, plan: Plan) -> str | None:
+    """The scratch schema that a killed rehearsal of this table left, or None; one that is in use is none."""
+    name = scratch_name(target, plan.table)
+    there = session.value(f"SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {VALUE} "
+                          f"AND IS_USED_LOCK({VALUE}) IS NULL", name, name[:64])
+    return name if there else None
+
+
+def remove_leftover(session: Session, target: Target, plan: Plan) -> str | None:
+    """Drop what a killed rehearsal left and return its name. Safe to repeat; a rehearsal under way keeps its schema."""
+    name = leftover(session, target, plan)
+    if name is None or not session.value(f"SELECT GET_LOCK({VALUE}, 0)", name[:64]):
+        return None
+    try:
+        session.run(f"DROP DATABASE IF EXISTS {quote(name)}")
+    finally:
+        session.value(f"SELECT RELEASE_LOCK({VALUE})", name[:64])
+    return name

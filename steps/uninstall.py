@@ -7,7 +7,7 @@ table, and the archive until `cleanup.archive_keep_s` after the drop, since a wa
 
 from __future__ import annotations
 
-from steps import archive, catalogue, sync
+from steps import archive, catalogue, scratch, sync
 from steps.errors import Refused
 from steps.ledger import TABLES
 from steps.mysql import VALUE, quote
@@ -54,6 +54,9 @@ def uninstall(rollout: Rollout) -> list[str]:
     Ledger tables go with the last plan; while other plans are on record only this plan's rows go.
     """
     gone = []
+    left = scratch.remove_leftover(rollout.session, rollout.target, rollout.plan)
+    if left:
+        gone.append(f"schema {left}, left by a killed rehearsal")
     if archive.stands(rollout):
         archive.remove(rollout)
         gone.append(f"archive {archive.plain_name(rollout)}")

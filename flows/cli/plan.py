@@ -1,21 +1,23 @@
-"""`rollout plan`: what would run, with algorithm, lock and estimate per step."""
+"""`rollout plan`: what would run, with algorithm, lock, estimate and its basis per step, and the way back's."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from flows import actions
 from flows.cli.ending import Ending, ending
+from flows.cli.forecast_table import REBUILDS
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.params import Request
 from flows.prisma import models as models_of
-from steps import catalogue, contract, ddl, fixes, plan_loader
+from steps import catalogue, contract, ddl, fixes, forecast, plan_loader
 from steps.agreement import Pair
 from steps.ddl import Group
 from steps.errors import WrongUsage
+from steps.rehearsal import DOWN, UP, Rehearsed
 from steps.rollout import Rollout
 from steps.target import target_of
 
@@ -64,18 +66,21 @@ def _document(desk: Rollout) -> dict[str, Any]:
     after = ddl.grouped(ddl.moves(ladder, indexed, max(indexed, ladder.expanded), rows, desk.slowness), desk, rows, with_sync=False)
     cleanup = ddl.grouped(ddl.moves(ladder, max(position, ladder.expanded), ladder.top, rows, desk.slowness), desk, rows, with_sync=False)
     definer = "CURRENT_USER"
+    first_pass = forecast.of_first_pass(rehearsed, rows)
     return {"table": f"{desk.schema}.{desk.table}", "stair": position, "stairs": ladder.top, "rows_estimated": rows,
-            "groups": [_group(group) for group in (*before, *after)], "cleanup": [_group(group) for group in cleanup],
+            "slowness": round(desk.slowness, 2), "groups": [_group(group, rows, rehearsed) for group in (*before, *after)],
+            "cleanup": [_group(group, rows, rehearsed) for group in cleanup],
             "triggers": [trigger.create(desk.table, definer, None) for trigger in rehearsed.triggers] if rehearsed.pairs else [],
             "first_pass": _pass_sql(desk, rehearsed.pairs),
+            "first_pass_estimate": first_pass and {"estimate_ms": round(first_pass.ms, 1), "basis": first_pass.basis},
             "verify": dict(desk.plan.queries), "deploy": desk.plan.deploy.model_dump(mode="json")}
 
 
-def _group(group: Group) -> dict[str, Any]:
+def _group(group: Group, rows: int, rehearsed: Rehearsed) -> dict[str, Any]:
     return {"name": group.name, "in_one_hold": group.in_hold, "sync": group.sync == "on",
-            "steps": [{"step": move.stair.name, "algorithm": move.way.algorithm, "foreign_key_checks": int(not move.way.fk_checks_off),
-                       "lock": LOCKS[move.way.algorithm], "estimate_ms": round(move.estimate_ms, 1),
-                       "sql": [*move.way.before, move.way.statement], "way_back": move.stair.down.statement} for move in group.moves]}
+            "steps": [{"step": move.stair.name, "lock": LOCKS[move.way.algorithm], **forecast.told(move.way, rows, rehearsed,
+                       move.stair.name, UP), "sql": [*move.way.before, move.way.statement], "way_back": move.stair.down.statement,
+                       "back": forecast.told(move.stair.down, rows, rehearsed, move.stair.name, DOWN)} for move in group.moves]}
 
 
 def _pass_sql(desk: Rollout, pairs: tuple[Pair, ...]) -> str | None:
@@ -88,12 +93,15 @@ def _pass_sql(desk: Rollout, pairs: tuple[Pair, ...]) -> str | None:
 
 def _show(end: Ending, document: dict[str, Any], *, with_sql: bool) -> None:
     end.say(f"{document['table']}: stair {document['stair']} of {document['stairs']}, about {document['rows_estimated']} rows")
-    table = Table("step", "algorithm", "lock", "estimate", "together with")
+    table = Table(Column("step", overflow="fold"), "algorithm", "rebuilds", "lock", "estimate", "basis", "together with", "way back")
     for number, group in enumerate(document["groups"], 1):
         _add_rows(table, group, f"hold {number}")
     for group in document["cleanup"]:
         _add_rows(table, group, "cleanup, when asked for")
     end.console.print(table)
+    first_pass = document["first_pass_estimate"]
+    if first_pass:
+        end.say(f"first pass: about {first_pass['estimate_ms'] / 1000:,.1f} s ({first_pass['basis']})")
     if with_sql:
         statements = [*_statements(document["groups"]), *document["triggers"], document["first_pass"] or "", *document["verify"].values(),
                       *_statements(document["cleanup"])]
@@ -104,10 +112,11 @@ def _show(end: Ending, document: dict[str, Any], *, with_sql: bool) -> None:
 def _add_rows(table: Table, group: dict[str, Any], hold: str) -> None:
     for step in group["steps"]:
         checks = "" if step["foreign_key_checks"] else ", foreign_key_checks=0"
-        table.add_row(step["step"], step["algorithm"] + checks, step["lock"], f"{step['estimate_ms']:.0f} ms",
-                      hold if group["in_one_hold"] else "alone")
+        table.add_row(step["step"], step["algorithm"] + checks, REBUILDS[step["rebuilds"]], step["lock"], f"{step['estimate_ms']:.0f} ms",
+                      step["basis"], hold if group["in_one_hold"] else "alone",
+                      f"{step['back']['algorithm']}, {step['back']['estimate_ms']:.0f} ms")
     if group["sync"]:
-        table.add_row("sync triggers and canary", "", "metadata lock only", "", hold)
+        table.add_row("sync triggers and canary", "", "", "metadata lock only", f"{ddl.SYNC_MS:.0f} ms", "", hold, "")
 
 
 def _statements(groups: list[dict[str, Any]]) -> list[str]:

@@ -32,6 +32,8 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
             end.say(f"not as the contract says: {deviation}")
         if now["strangers"]:
             end.say(f"not in the plan: {', '.join(now['strangers'])}")
+        if now["rehearsal_left"]:
+            end.say(f"left by a killed rehearsal: schema {now['rehearsal_left']}; the next run removes it, and so does rollout uninstall")
         if now["working_on_it"]:
             owner = now["working_on_it"]
             end.say(f"working on it: {owner['actor']} on {owner['host']} since {owner['since']}" + ("" if owner["alive"] else " (dead)"))

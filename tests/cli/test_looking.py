@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from flows.cli.app import app as commands
-from steps.target import ENVIRONMENT
+from steps.scratch import scratch_name
+from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import DEPLOYED, PLAN, Call, phases, standing
 from tests.conftest import App
 
@@ -152,6 +153,51 @@ def test_rehearse_names_every_step_with_both_ways(there: Call) -> None:
     assert len(document["stairs"]) >= STEPS
     assert all(stair["up"] and stair["down"] for stair in document["stairs"])
     assert "each landing exactly one stair lower" in text
+    widening = document["steps"][0]
+    assert (widening["step"], widening["phase"]) == ("010_widen_job_type", "pre_deploy")
+    for side in ("up", "down"):
+        assert (widening[side]["algorithm"], widening[side]["rebuilds"], widening[side]["locks"]) == ("COPY", True, "shared")
+        assert "60 ms + 0.02 ms × 9 estimated rows" in widening[side]["basis"]
+    assert (document["sample"]["rows"], document["sample"]["rows_changed"], document["sample"]["queries_run"]) == (9, 6, 4)
+    assert "60 ms + 0.02 ms" in text
+    assert "9 sampled rows went up and came back; the first pass changed 6 of them" in text
+    assert "…" not in text
+
+
+def test_plan_tells_each_ways_basis_and_what_the_first_pass_takes(there: Call) -> None:
+    document = there("plan", PLAN, "--json").document
+    text = there("plan", PLAN).text
+
+    told = [step for group in (*document["groups"], *document["cleanup"]) for step in group["steps"]]
+    assert [step["rebuilds"] for step in told] == [True] + [False] * (len(told) - 1)
+    assert all(step["basis"] and step["back"]["basis"] and step["back"]["estimate_ms"] > 0 for step in told)
+    assert document["first_pass_estimate"]["estimate_ms"] > 0
+    assert "as if every row disagreed" in document["first_pass_estimate"]["basis"]  # nine rows tell too little
+    assert "first pass: about 0.0 s (0.7 ms × 9 estimated rows" in text
+
+
+def test_rehearse_beside_somebody_who_holds_the_table_names_him_and_changes_nothing(here: Call, seeded: App) -> None:
+    before = standing(seeded)
+    seeded.run("LOCK TABLES AiAnalysisJob WRITE")
+
+    answer = here("rehearse", PLAN, "--json")
+
+    assert (answer.code, answer.document["kind"]) == (3, "Refused")
+    assert f"AiAnalysisJob is held by connection {seeded.value('SELECT CONNECTION_ID()')} " in answer.document["reason"]
+    assert here("rehearse", PLAN, "--set", "rehearsal.sample_rows=0").code == 0
+    seeded.run("UNLOCK TABLES")
+    assert standing(seeded) == before
+
+
+def test_status_tells_what_a_killed_rehearsal_left_and_uninstall_removes_it(here: Call, seeded: App, database: Target) -> None:
+    left = scratch_name(database, "AiAnalysisJob")
+    assert "killed rehearsal" not in here("status", PLAN).text
+    seeded.run(f"CREATE DATABASE {left}")
+
+    assert here("status", PLAN, "--json").document["rehearsal_left"] == left
+    assert f"left by a killed rehearsal: schema {left}" in here("status", PLAN).text
+    assert here("uninstall", PLAN, "--yes", "--json").document["removed"] == [f"schema {left}, left by a killed rehearsal"]
+    assert seeded.rows("SHOW DATABASES LIKE %s", left) == []
 
 
 def test_report_tells_who_why_what_and_how_it_ended_in_three_forms(here: Call, begun: App, tmp_path: Path) -> None:

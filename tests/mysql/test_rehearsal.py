@@ -176,21 +176,6 @@ def test_without_the_right_to_make_a_schema_it_could_not_look(poor: Target, job:
     assert job.triggers() == []
 
 
-def test_a_parent_in_another_schema_could_not_be_looked_at(session: Session, empty: Target, job: App, tmp_path: Path) -> None:
-    away = f"{empty.schema}_away"
-    session.run(f"CREATE DATABASE {quote(away)}")
-    try:
-        session.run(f"CREATE TABLE {quote(away)}.user (id INT PRIMARY KEY)")
-        job.run(f"ALTER TABLE job ADD COLUMN u INT NULL, ADD FOREIGN KEY (u) REFERENCES {quote(away)}.user (id)")
-
-        with pytest.raises(Refused, match="has a foreign key into another schema"):
-            rehearsed(session, empty, small(tmp_path))
-        assert schemas(session, empty) == []
-    finally:
-        job.run("DROP TABLE job")
-        session.run(f"DROP DATABASE {quote(away)}")
-
-
 @pytest.mark.parametrize("position", [0, 1, 3])
 def test_a_table_found_part_of_the_way_up_gets_its_baseline_back(session: Session, empty: Target, job: App, tmp_path: Path,
                                                                 opened_on: Opened, position: int) -> None:

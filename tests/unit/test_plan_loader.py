@@ -146,6 +146,7 @@ def test_a_steps_sql_is_checked_with_file_and_line(tmp_path: Path) -> None:
     ("deploy.command=true", lambda plan: (plan.deploy.how, plan.deploy.command) == ("command", "true")),
     ("verify.queries=[]", lambda plan: plan.verify.queries == ()),
     ("rehearsal_schema=mine", lambda plan: plan.plan.rehearsal_schema == "mine"),
+    ("rehearsal.sample_rows=0", lambda plan: plan.rehearsal.sample_rows == 0),
 ])
 def test_an_override_sets_one_value(tmp_path: Path, override: str, got: Callable[[Plan], bool]) -> None:
     written(tmp_path, tail=f'{SYNC}\n[verify]\nqueries = ["q.sql"]\n' if "queries" in override else SYNC)
@@ -160,6 +161,8 @@ def test_an_override_sets_one_value(tmp_path: Path, override: str, got: Callable
     ("max_stall_ms=soon", WrongUsage, "valid integer"),
     ("plan.max_stall_ms=1", WrongUsage, "greater than or equal to 100"),
     ("typo=1", WrongUsage, "unknown key"),
+    ("rehearsal.sample_rows=-1", WrongUsage, "greater than or equal to 0"),
+    ("rehearsal.sample_rows=10001", WrongUsage, "less than or equal to 10000"),
     ("deploy.typo=1", WrongUsage, "unknown key"),
     ("sync.old=x", WrongUsage, "is a list or a value"),
     ("pre_deploy.step.ddl=x", WrongUsage, "is a list or a value"),

@@ -1,0 +1,108 @@
+"""
+The table's own triggers on its clone, in their order, so that every step and our sync are rehearsed beside them (cases C40, C72).
+
+Unqualified names in a body mean the scratch schema, where the tables it writes to stand by structure alone. A body that could
+reach anything outside is never made here: it is told as *could not look*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import Token, TokenType
+
+from steps import catalogue, stubs, sync
+from steps.catalogue import Trigger
+from steps.clone import Clone
+from steps.errors import Refused, StatementFailed
+from steps.mysql import SQL_MODE, VALUE, Session, quote
+
+REACHING_OUT = {"CALL", "GLOBAL", "PERSIST", "PERSIST_ONLY", "OUTFILE", "DUMPFILE", "LOAD_FILE", "GET_LOCK", "RELEASE_LOCK",
+                "RELEASE_ALL_LOCKS", "SLEEP", "BENCHMARK"}
+TEXTS = {kind for kind in TokenType if kind.name.endswith("STRING")}
+
+
+def clone_all(live: Session, clone: Clone) -> None:
+    """Make every trigger of the live table that is not ours on the clone; those that cannot be made are told in the notes."""
+    ours = {sync.trigger_name(clone.plan.id, event) for event in ("UPDATE", "INSERT")}
+    standing = [t for t in catalogue.triggers(live, clone.live_schema, clone.table) if t.name not in ours]
+    if not standing:
+        return
+    around = _Around.of(live, clone.live_schema)
+    for trigger in standing:
+        try:
+            reason = _clone(live, clone, around, trigger)
+        except (Refused, StatementFailed) as error:
+            reason = error.reason
+        if reason:
+            clone.notes.append(f"could not look: trigger {trigger.name} of the table was not rehearsed ({reason})")
+        else:
+            clone.foreign_triggers.append(trigger.name)
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What of the live server a body might name; names are compared without case."""
+
+    schemas: set[str]
+    tables: dict[str, str]
+    views: set[str]
+    routines: set[str]
+    functions: set[str]
+
+    @classmethod
+    def of(cls, live: Session, schema: str) -> _Around:
+        tables = live.query(f"SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {VALUE}", schema)
+        return cls({str(name).lower() for (name,) in live.query("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")} | {schema.lower()},
+                   {str(name).lower(): str(name) for name, kind in tables if kind == "BASE TABLE"},
+                   {str(name).lower() for name, kind in tables if kind != "BASE TABLE"},
+                   {str(name).lower() for (name,) in live.query(
+                       f"SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = {VALUE}", schema)},
+                   _loadable(live))
+
+
+def _loadable(live: Session) -> set[str]:
+    """Functions loaded into the server can do anything; those of MySQL's own components are among them and count all the same."""
+    try:
+        return {str(name).lower() for (name,) in live.query("SELECT UDF_NAME FROM performance_schema.user_defined_functions")}
+    except StatementFailed:
+        return set()
+
+
+def _clone(live: Session, clone: Clone, around: _Around, trigger: Trigger) -> str:
+    """Make one trigger; return why not, or nothing."""
+    try:
+        tokens = list(sqlglot.tokenize(trigger.body, read="mysql"))
+    except sqlglot.errors.TokenError:
+        return "its body cannot be read"
+    if "/*!" in trigger.body or "@@" in trigger.body:
+        return "its body has version comments or server variables"
+    why = _reaches_out(tokens, around)
+    if why:
+        return why
+    for token in tokens:
+        table = around.tables.get(token.text.lower()) if token.token_type not in TEXTS else None
+        if table and table != clone.table and not catalogue.exists(clone.session, clone.schema, table):
+            stubs.build(live, clone, clone.live_schema, table, table, f"trigger {trigger.name}")
+    clone.session.run(f"SET SESSION sql_mode = {VALUE}", trigger.sql_mode)
+    try:
+        clone.session.verbatim(f"CREATE DEFINER=CURRENT_USER TRIGGER {quote(trigger.name)} {trigger.timing} {trigger.event} "
+                               f"ON {quote(clone.table)} FOR EACH ROW {trigger.body}")
+    finally:
+        clone.session.run(f"SET SESSION sql_mode = {VALUE}", SQL_MODE)
+    return ""
+
+
+def _reaches_out(tokens: list[Token], around: _Around) -> str:
+    for at, token in enumerate(tokens):
+        word, following = token.text, tokens[at + 1].text if at + 1 < len(tokens) else ""
+        if token.token_type in TEXTS:
+            continue
+        if following == "." and word.lower() in around.schemas:
+            return f"its body names a table with its schema, {word}"
+        if word.upper() in REACHING_OUT or (following == "(" and word.lower() in around.routines | around.functions):
+            return f"its body uses {word}, which may act outside the clone"
+        if word.lower() in around.views:
+            return f"its body names the view {word}"
+    return ""
