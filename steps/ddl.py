@@ -206,7 +206,7 @@ def _act(rollout: Rollout, session: Session, move: Move, ladder: Ladder, directi
         facts["algorithm"] = move.way.algorithm + (", foreign_key_checks=0" if move.way.fk_checks_off else "")
         facts["estimate_ms"] = round(move.estimate_ms, 1)
         try:
-            _send(session, move.way, gap)
+            _send(rollout, session, move.way, gap)
         except StatementFailed as error:
             if not _happened(rollout, move, ladder):
                 raise Stopped(f"step {move.stair.name}", error.reason, "this step changed nothing and those before it stand; "
@@ -221,8 +221,8 @@ def _landed_as_rehearsed(rollout: Rollout, session: Session, move: Move, ladder:
                       "somebody else changes this table; find out who, then run the same command again")
 
 
-def _send(session: Session, way: Way, gap: Gap | None) -> None:
-    send = session.verbatim if gap is None else lambda sql: gap.fire(sql, is_long=True)
+def _send(rollout: Rollout, session: Session, way: Way, gap: Gap | None) -> None:
+    send = session.verbatim if gap is None else lambda sql: gap.fire(sql, is_long=True, before_try=rollout.check_owner)
     for statement in way.before:
         send(statement)
     if not way.fk_checks_off:

@@ -32,7 +32,7 @@ DIGEST = ("(SELECT e.DIGEST FROM performance_schema.events_statements_current e 
 @dataclass(frozen=True)
 class Holder:
     """
-    One session with locks on one table; *number* is None for a prepared XA transaction that no session owns (case C63).
+    One session with locks on one table; *number* is None for a prepared XA transaction that no session owns.
 
     *waits* says that it holds nothing there yet; *trx_s* and *weight* (rows changed and locked) are None without a transaction,
     or where it may not be seen; *digest* is the hash of its latest statement.

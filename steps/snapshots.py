@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from steps import waits
 from steps.errors import StatementFailed
 from steps.mysql import Session
@@ -29,3 +31,32 @@ def wait_until_young(session: Session, longest_s: float) -> int:
         if not old or waits.now_s() - began >= longest_s:
             return old
         waits.sleep_s(TRX_CACHE_S)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """An open transaction of another session, whatever tables it touched; *started* is UTC."""
+
+    number: int
+    who: str
+    started: str
+
+
+def older_than(session: Session, seconds: int) -> list[Snapshot]:
+    """
+    Transactions of other sessions that began more than *seconds* ago, oldest first.
+
+    Raises:
+        StatementFailed: transactions may not be seen.
+    """
+    rows = session.query("SELECT x.trx_mysql_thread_id, p.USER, p.HOST, CONVERT_TZ(x.trx_started, 'SYSTEM', '+00:00') "
+                         "FROM information_schema.INNODB_TRX x JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id "
+                         "WHERE x.trx_mysql_thread_id NOT IN (0, CONNECTION_ID()) "
+                         "AND x.trx_started < CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM') "
+                         f"- INTERVAL {int(seconds)} SECOND ORDER BY 4 LIMIT 100")
+    return [Snapshot(int(number), f"{user}@{host}", str(started)) for number, user, host, started in rows]
+
+
+def history_length(session: Session) -> int:
+    """How many old row versions wait for purge; 0 where the server does not say."""
+    return int(session.value("SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len'") or 0)

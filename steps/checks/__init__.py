@@ -36,7 +36,7 @@ CHECKS = (
     Check(duplicates.NAME, "rows in the way of the plan's unique indexes and foreign keys", duplicates.run),
     Check(dependents.NAME, "generated columns, indexes, CHECKs, views, triggers, events and routines", dependents.run),
     Check(sync_leftovers.NAME, "triggers of our names with another body", sync_leftovers.run),
-    Check(blockers.NAME, "sessions that hold the table, its foreign-key relatives or a backup lock", blockers.run),
+    Check(blockers.NAME, "who holds or awaits the table or its relatives; backups, DDL, prepared XA, old snapshots", blockers.run),
 )
 
 
