@@ -28,8 +28,11 @@ test-kill: setup ## kill -9 at every boundary, forward and back (about a quarter
 coverage: setup ## how much of steps/ the suite runs
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m 'not docker' --cov=steps --cov-report=term
 
+bench-locks: setup ## what our locks cost clients, beside other tools, and whole rollouts under load (a quarter of an hour; QUICK=1: minutes)
+	timeout 2400 $(BIN)/python -m tests.bench.locks
+
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-.PHONY: help setup demo test test-docker test-kill coverage lint
+.PHONY: help setup demo test test-docker test-kill coverage bench-locks lint

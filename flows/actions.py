@@ -11,7 +11,7 @@ from flows import rollback as ways_back
 from flows import rollout as runbook
 from flows.conductor import Conductor
 from flows.params import Request, RollbackRequest, RunRequest, Target
-from steps import catalogue, checks, ddl, plan_loader, pre_deploy
+from steps import catalogue, checks, ddl, end_blockers, plan_loader, pre_deploy
 from steps.errors import Busy, FindingsRefused, Refused, Stopped, WrongUsage
 from steps.mysql import VALUE
 from steps.ownership import forget_dead, lock_name
@@ -48,8 +48,11 @@ def desk(request: Request, database: Database, confirm: Callable[[str], bool] | 
         if key not in ACCEPT_KEYS and not key.startswith("could-not-look:"):
             raise WrongUsage(f"--accept {key}", "is no key of any finding or confirmation", f"known: {', '.join(sorted(ACCEPT_KEYS))}")
     person = Person(request.by, request.reason, request.deployed_by, confirm)
-    with opened(plan, database, person, frozenset(request.accept)) as rollout:
+    accepted = frozenset([*request.accept, *(["blockers"] if request.end_blockers else [])])
+    with opened(plan, database, person, accepted) as rollout:
         rollout.told = told
+        if request.end_blockers:
+            rollout.blocked = end_blockers.ender(rollout)
         yield rollout
 
 
@@ -76,7 +79,7 @@ def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     _refuse_when_busy(rollout)
     refuse_other_plans(rollout)
     _refuse_half_way_back(rollout)
-    warnings = conduct.task("pre-checks", lambda: refuse_findings(rollout))
+    warnings = conduct.task("pre-checks", lambda: refuse_findings(rollout)) + _may_not_end(rollout, request)
     runbook.refuse_gaps(rollout, _phases(request))
     with owned(rollout, "run", request.model_dump(mode="json", exclude={"plan", "by", "reason"})):
         todo = runbook.pending(rollout, _phases(request))  # another run may have ended while this one looked
@@ -111,9 +114,10 @@ def rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor) -> 
     _refuse_when_busy(rollout)
     refuse_other_plans(rollout)
     ways_back.prepare(rollout, phases, drop_added=request.drop_added)
+    warnings = _may_not_end(rollout, request)
     with owned(rollout, "rollback", request.model_dump(mode="json", exclude={"plan", "by", "reason"})):
         ways_back.backward(rollout, conduct, phases, drop_added=request.drop_added)
-        return Result("rollback", "done", [phase.value for phase in phases], run_id=rollout.ledger.run_id)
+        return Result("rollback", "done", [phase.value for phase in phases], warnings, rollout.ledger.run_id)
 
 
 def look_first(rollout: Rollout) -> list[checks.Finding]:
@@ -166,6 +170,14 @@ def refuse_findings(rollout: Rollout) -> list[checks.Finding]:
                          for f in stopping)
         raise FindingsRefused(f"{len(stopping)} finding{'s' if len(stopping) > 1 else ''}", text, "nothing was touched",
                               tuple(vars(finding) for finding in found))
+    for finding in found:
+        rollout.say("finding", check=finding.check, severity=finding.severity, subject=finding.subject, found=finding.what)
+    return found
+
+
+def _may_not_end(rollout: Rollout, request: Request) -> list[checks.Finding]:
+    """What `--end-blockers` will not be able to do, told before anything starts."""
+    found = end_blockers.findings(rollout.session) if request.end_blockers else []
     for finding in found:
         rollout.say("finding", check=finding.check, severity=finding.severity, subject=finding.subject, found=finding.what)
     return found

@@ -54,6 +54,8 @@ class Request(BaseModel):
                             "Secret block. Never a URL: parameters are stored in clear.", pattern=r"^(env|secret:[a-z0-9-]+|command line)$")
     settings: list[Words] = Field(default=[], description="Plan values to set, as KEY=VALUE.", max_length=50)
     accept: list[Words] = Field(default=[], description="Keys of findings that are acknowledged.", max_length=50)
+    end_blockers: bool = Field(default=False, description="End sessions that keep the table from a gap longer than "
+                               "end_blockers_after_s; never heavy transactions, LOCK TABLES, DDL or backups. Accepts `blockers`.")
     deployed_by: Words | None = Field(default=None, description="Who confirms that a manual deploy (or its rollback) is done.")
 
 

@@ -13,10 +13,10 @@ from steps import catalogue, sync_install, waits
 from steps.catalogue import differences
 from steps.checks import Finding
 from steps.errors import Refused, StatementFailed, Stopped
-from steps.hold import Gap, hold
+from steps.hold import Gap, alone, hold
 from steps.ladder import Ladder, Stair, Way
 from steps.ledger import Event
-from steps.mysql import Session, Waits, quote
+from steps.mysql import Session, quote
 from steps.phase import Phase
 from steps.rollout import Rollout
 
@@ -159,7 +159,7 @@ def _in_one_hold(rollout: Rollout, group: Group, ladder: Ladder, direction: str)
         began = waits.now_s()
         facts["waited_for_gap_s"] = round(waited_s, 3)
         session.run(f"USE {quote(rollout.schema)}")
-        with rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_s):
+        with rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_in_hold_s):
             if group.sync == "off":
                 sync_install.take_off_in(rollout, session, group.phase)
             here = ladder.position(catalogue.shape(session, rollout.schema, rollout.table), rollout.table)
@@ -185,9 +185,10 @@ def _elapsed_ms(began_s: float) -> float:
 
 
 def _alone(rollout: Rollout, move: Move, ladder: Ladder, direction: str) -> None:
-    tables, related = rollout.tables_to_lock()
-    with Session(rollout.target, multi=True, waits=Waits(max(1, rollout.limits.max_stall_ms // 1000))) as session:
-        gap = Gap(session, rollout.watchdog, rollout.limits, [*tables, *related])
+    def lost(holder: str) -> None:
+        rollout.record(Event(move.stair.phase, move.stair.name, "lost, begun again", direction, detail={"held by": holder}))
+
+    with alone(rollout.target, rollout.watchdog, rollout.limits, *rollout.tables_to_lock(), lost) as (session, gap):
         _move(rollout, session, move, ladder, direction, gap)
 
 
@@ -205,7 +206,7 @@ def _act(rollout: Rollout, session: Session, move: Move, ladder: Ladder, directi
         facts["algorithm"] = move.way.algorithm + (", foreign_key_checks=0" if move.way.fk_checks_off else "")
         facts["estimate_ms"] = round(move.estimate_ms, 1)
         try:
-            _send(session, move.way, gap)
+            _send(rollout, session, move.way, gap)
         except StatementFailed as error:
             if not _happened(rollout, move, ladder):
                 raise Stopped(f"step {move.stair.name}", error.reason, "this step changed nothing and those before it stand; "
@@ -220,8 +221,8 @@ def _landed_as_rehearsed(rollout: Rollout, session: Session, move: Move, ladder:
                       "somebody else changes this table; find out who, then run the same command again")
 
 
-def _send(session: Session, way: Way, gap: Gap | None) -> None:
-    send = session.verbatim if gap is None else lambda sql: gap.fire(sql, is_long=True)
+def _send(rollout: Rollout, session: Session, way: Way, gap: Gap | None) -> None:
+    send = session.verbatim if gap is None else lambda sql: gap.fire(sql, is_long=True, before_try=rollout.check_owner)
     for statement in way.before:
         send(statement)
     if not way.fk_checks_off:

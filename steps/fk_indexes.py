@@ -7,9 +7,10 @@ the live table is looked at, and what the baseline has and a foreign key will ne
 
 from __future__ import annotations
 
-from steps.hold import Gap
+from steps.hold import alone
 from steps.ladder import Ladder
-from steps.mysql import Session, Waits, quote
+from steps.ledger import Event
+from steps.mysql import quote
 from steps.phase import Phase
 from steps.rollout import Rollout
 
@@ -22,9 +23,11 @@ def put_back(rollout: Rollout, ladder: Ladder) -> list[str]:
     for name in gone:
         statement = (f"ALTER TABLE {quote(rollout.table)} ADD {wanted.indexes[name].replace('INDEX', f'INDEX {quote(name)}', 1)}, "
                      "ALGORITHM=INPLACE, LOCK=NONE")
-        tables, related = rollout.tables_to_lock()
-        with Session(rollout.target, multi=True, waits=Waits(max(1, rollout.limits.max_stall_ms // 1000))) as session, \
+
+        def lost(holder: str, name: str = name) -> None:
+            rollout.record(Event(Phase.PRE_DEPLOY.value, f"index {name}", "lost, begun again", "back", detail={"held by": holder}))
+
+        with alone(rollout.target, rollout.watchdog, rollout.limits, *rollout.tables_to_lock(), lost) as (_session, gap), \
                 rollout.timed(Phase.PRE_DEPLOY, f"index {name}", direction="back", statement=statement):
-            gap = Gap(session, rollout.watchdog, rollout.limits, [*tables, *related])
             gap.fire(statement, is_long=True, before_try=rollout.check_owner)
     return gone

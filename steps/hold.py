@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import structlog
 
-from steps import waits
+from steps import holders, snapshots, waits
 from steps.errors import LockTimeout, LockWaited, NoGap, StatementFailed
-from steps.mysql import VALUE, Session, Waits, literal, quote
+from steps.holders import Table
+from steps.mysql import Session, Waits, quote
 from steps.target import Target
 from steps.watchdog import Watchdog
 
@@ -25,77 +26,51 @@ GUARD_FAILED = 1242
 SLIP_S = 0.004
 MARGIN_MS = 100
 PLAIN_TRIES = 8
+MOST_BUILDS = 3
 TELL_EVERY_S = 5.0
-OLD_SNAPSHOT_S = 2
-TRX_CACHE_S = 0.3  # InnoDB shows transactions from a cache that it does not renew while it is asked more often than each 0.1 s
-LONGEST_SNAPSHOT_WAIT_S = 10.0
+HOLD_SHARE_OF_WAITS = 0.3
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How long clients may be stalled, and how long to look for a gap. `plain` fires without a guard (accepted, or no P_S)."""
+    """
+    How long clients may be stalled, and how long to look for a gap. `plain` fires without a guard (accepted, or no P_S).
+
+    *blocked* is told the tables and the seconds waited so far while no gap comes (:mod:`steps.end_blockers`).
+    """
 
     max_stall_ms: int
     gap_wait_s: float
     plain: bool = False
+    blocked: Callable[[list[Table], float], None] = lambda _tables, _seconds: None
 
     @property
     def patience_s(self) -> float:
         """How long one of our statements may stand in a metadata-lock queue."""
         return max(0.05, (self.max_stall_ms - MARGIN_MS) / 1000)
 
-
-def holders(session: Session, tables: list[tuple[str, str]]) -> list[str]:
-    """Who holds a metadata lock on any of *tables* now: connection, user, host, seconds, never statement texts."""
-    names = " OR ".join(f"(m.OBJECT_SCHEMA = {VALUE} AND m.OBJECT_NAME = {VALUE})" for _ in tables)
-    try:
-        rows = session.query(
-            "SELECT t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_TIME, "
-            "MIN(CONVERT_TZ(x.trx_started, 'SYSTEM', '+00:00')), m.OBJECT_NAME FROM performance_schema.metadata_locks m "
-            "JOIN performance_schema.threads t ON t.THREAD_ID = m.OWNER_THREAD_ID "
-            "LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = t.PROCESSLIST_ID "
-            f"WHERE m.OBJECT_TYPE = 'TABLE' AND m.LOCK_STATUS = 'GRANTED' AND t.PROCESSLIST_ID <> CONNECTION_ID() AND ({names}) "
-            "GROUP BY 1, 2, 3, 4, 5, 7 ORDER BY MIN(x.trx_started) IS NULL, MIN(x.trx_started), 5 DESC LIMIT 10",
-            *(part for table in tables for part in table))
-    except StatementFailed:
-        return []
-    return [f"{table} is held by connection {number} ({user}@{host}, {str(command).lower()} for {seconds or 0} s"
-            + (f", transaction open since {started} UTC)" if started else ")")
-            for number, user, host, command, seconds, started, table in rows]
-
-
-def wait_for_old_snapshots(session: Session, longest_s: float) -> int:
-    """
-    Wait until no transaction older than a moment is open, at most *longest_s*; return how many are left (F25, case C07).
-
-    A transaction whose snapshot is older than the change gets 1412 at its first touch of the table, and has to be repeated.
-    Without the right to see transactions nothing can be waited for.
-    """
-    began = waits.now_s()
-    while True:
-        try:
-            old = int(session.value("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id <> CONNECTION_ID() "
-                                    f"AND trx_started < SYSDATE() - INTERVAL {OLD_SNAPSHOT_S} SECOND"))
-        except StatementFailed:
-            return 0
-        if not old or waits.now_s() - began >= longest_s:
-            return old
-        waits.sleep_s(TRX_CACHE_S)
-
-
-def _guard(tables: list[tuple[str, str]]) -> str:
-    """A scalar subquery that fails with 1242 while anybody but us holds a metadata lock on one of *tables*."""
-    names = " OR ".join(f"(OBJECT_SCHEMA = {literal(schema)} AND OBJECT_NAME = {literal(table)})" for schema, table in tables)
-    return ("SET @rollout_gap = (SELECT 1 UNION ALL (SELECT 1 FROM performance_schema.metadata_locks WHERE OBJECT_TYPE = 'TABLE' "
-            f"AND OWNER_THREAD_ID <> PS_CURRENT_THREAD_ID() AND ({names}) LIMIT 1))")
+    @property
+    def patience_in_hold_s(self) -> float:
+        """The same for a statement inside a hold, where clients wait already."""
+        return max(0.05, self.max_stall_ms * HOLD_SHARE_OF_WAITS / 1000)
 
 
 class Gap:
-    """Fires one statement at a moment when nobody holds the tables."""
+    """
+    Fires one statement at a moment when nobody holds the tables.
 
-    def __init__(self, session: Session, watchdog: Watchdog, limits: Limits, tables: list[tuple[str, str]]) -> None:
-        self.session, self.watchdog, self.limits, self.tables = session, watchdog, limits, tables
+    A long statement (an index build, a copy) asks for the exclusive lock again at its end, and no guard can stand before that: MySQL
+    then waits for every transaction on the table. We let it wait for `patience_s` and no longer, or clients would queue behind it;
+    then the build is lost and rolled back by the server. So it starts at a quiet moment (:func:`alone`), *lost* is told who was in
+    the way, and after three builds it is over. What has read the table and writes it in just that moment dies of 1213: one such
+    moment for each build that does not fit into a hold.
+    """
+
+    def __init__(self, session: Session, watchdog: Watchdog, limits: Limits, tables: list[Table],
+                 lost: Callable[[str], None] = lambda _: None) -> None:
+        self.session, self.watchdog, self.limits, self.tables, self.tell_lost = session, watchdog, limits, tables, lost
+        self.lost: list[str] = []
 
     def fire(self, statement: str, *, is_long: bool = False, before_try: Callable[[], None] = lambda: None) -> float:
         """
@@ -104,7 +79,7 @@ class Gap:
 
         Raises:
             NoGap: none came within `gap_wait_s`; names the holders.
-            LockWaited: fired plainly (no guard) and the table stayed held.
+            LockWaited: fired plainly (no guard) and the table stayed held; or three builds were lost at their end.
             StatementFailed: the statement itself failed.
         """
         began = waits.now_s()
@@ -114,31 +89,56 @@ class Gap:
         slips, told_s = 0, began
         while True:
             before_try()
+            builds = len(self.lost)
             try:
                 self._try_once(statement, is_long=is_long)
             except LockTimeout:
+                if len(self.lost) > builds:
+                    self._lost_one()
+                    began = waits.now_s()
+                    continue
                 slips += 1
             except StatementFailed as error:
                 if error.errno != GUARD_FAILED:
                     raise
             else:
                 return waits.now_s() - began
-            if waits.now_s() - began >= self.limits.gap_wait_s:
+            waited_s = waits.now_s() - began
+            if waited_s >= self.limits.gap_wait_s:
                 raise NoGap(f"table {self.tables[0][1]}", f"was never free within {self.limits.gap_wait_s:g} s"
-                            + "".join(f"; {line}" for line in holders(self.watchdog.session, self.tables)),
-                            "nothing was changed by this step; run the same command at a quieter time, end the holder, or fire "
-                            "plainly with --accept no-gap")
+                            + "".join(f"; {line}" for line in self._holders()),
+                            "nothing was changed by this step; run the same command at a quieter time, end the holder (or let the tool "
+                            "do it with --end-blockers), or fire plainly with --accept no-gap")
+            self.limits.blocked(self.tables, waited_s)
             if waits.now_s() - told_s >= TELL_EVERY_S:
                 told_s = waits.now_s()
-                log.info("waiting for a gap", table=self.tables[0][1], seconds=round(told_s - began),
-                         holders=holders(self.watchdog.session, self.tables))
+                log.info("waiting for a gap", table=self.tables[0][1], seconds=round(told_s - began), holders=self._holders())
             # A try that reached the lock queue may cost somebody's transaction, so those are far apart; guards cost nothing.
             waits.sleep_s(random.uniform(0.005, 0.03) if not slips else random.uniform(0.02, 0.1 * min(slips, 10)))  # noqa: S311
 
+    def _holders(self) -> list[str]:
+        return holders.named(self.watchdog.session, self.tables, [self.session.connection_id])
+
+    def _lost_one(self) -> None:
+        """
+        Raises:
+            LockWaited: as many builds were lost as may be.
+        """
+        self.tell_lost(self.lost[-1])
+        if len(self.lost) >= MOST_BUILDS:
+            raise LockWaited(f"table {self.tables[0][1]}", f"was held at the end of {MOST_BUILDS} builds, which were lost: {self.lost[-1]}",
+                             "nothing was changed by this step; end that session, or run the same command at a quieter time")
+        waits.sleep_s(random.uniform(1, 5))  # noqa: S311
+        snapshots.wait_until_young(self.watchdog.session, min(self.limits.gap_wait_s, snapshots.LONGEST_WAIT_S))
+
+    def _note_loss(self) -> None:
+        self.lost.append("; ".join(self._holders()) or "unknown holder")
+
     def _try_once(self, statement: str, *, is_long: bool) -> None:
-        patience = self.watchdog.while_waiting if is_long else self.watchdog.after
-        seconds = self.limits.patience_s if is_long else SLIP_S
-        self.session.packet(_guard(self.tables), statement, lambda: patience(self.session.connection_id, seconds))
+        number = self.session.connection_id
+        self.session.packet(holders.guard(self.tables), statement, lambda: (
+            self.watchdog.building(number, SLIP_S, self.limits.patience_s, self._note_loss) if is_long
+            else self.watchdog.after(number, SLIP_S)))
 
     def _fire_plainly(self, statement: str, *, is_long: bool, before_try: Callable[[], None]) -> None:
         def attempt() -> None:
@@ -147,11 +147,34 @@ class Gap:
                 self.session.verbatim(statement)
 
         try:
-            waits.retry(attempt, tries=PLAIN_TRIES if not is_long else 3, first_wait_s=1, longest_wait_s=15)
+            waits.retry(attempt, tries=PLAIN_TRIES if not is_long else MOST_BUILDS, first_wait_s=1, longest_wait_s=15)
         except LockTimeout as error:
-            held = "; ".join(holders(self.watchdog.session, self.tables)) or "unknown holder"
+            held = "; ".join(self._holders()) or "unknown holder"
             raise LockWaited(f"table {self.tables[0][1]}", f"stayed held ({error.errno}): {held}",
                              "nothing was changed by this step; end that session, or run the same command later") from None
+
+
+def _wait_for_old_snapshots(watchdog: Watchdog, limits: Limits, table: str) -> None:
+    old = snapshots.wait_until_young(watchdog.session, min(limits.gap_wait_s, snapshots.LONGEST_WAIT_S))
+    if old:
+        log.info("old snapshots are left; their transactions may get 1412 once and must be repeated", table=table, transactions=old)
+
+
+def _session(target: Target, limits: Limits) -> Session:
+    return Session(target, multi=True, waits=Waits(lock_wait_timeout_s=max(1, limits.max_stall_ms // 1000)))
+
+
+@contextmanager
+def alone(target: Target, watchdog: Watchdog, limits: Limits, tables: list[Table], related: list[Table],
+          lost: Callable[[str], None]) -> Iterator[tuple[Session, Gap]]:
+    """
+    Yield a session and a gap for one statement that does not fit into a hold, at a moment without old transactions.
+
+    *related* are foreign-key parents and children, which count as the table; *lost* is told who was in the way of a lost build.
+    """
+    with _session(target, limits) as session:
+        _wait_for_old_snapshots(watchdog, limits, tables[0][1])
+        yield session, Gap(session, watchdog, limits, [*tables, *related], lost)
 
 
 @contextmanager
@@ -164,13 +187,10 @@ def hold(target: Target, watchdog: Watchdog, limits: Limits, tables: list[tuple[
     every client waits. Our own statements inside are bounded by the watchdog of the caller. The locks go with the session.
     """
     names = ", ".join(f"{quote(schema)}.{quote(table)} WRITE" for schema, table in tables)
-    with Session(target, multi=True, waits=Waits(lock_wait_timeout_s=max(1, limits.max_stall_ms // 1000))) as session:
+    with _session(target, limits) as session:
         session.run("SET SESSION foreign_key_checks = 1")
         gap = Gap(session, watchdog, limits, [*tables, *related])
-        old = wait_for_old_snapshots(watchdog.session, min(limits.gap_wait_s, LONGEST_SNAPSHOT_WAIT_S))
-        if old:
-            log.info("old snapshots are left; their transactions may get 1412 once and must be repeated", table=tables[0][1],
-                     transactions=old)
+        _wait_for_old_snapshots(watchdog, limits, tables[0][1])
         waited_s = gap.fire(f"LOCK TABLES {names}", before_try=before_try)
         try:
             yield session, waited_s

@@ -70,7 +70,8 @@ def _orphans_refused(rollout: Rollout, leaf: Leaf) -> None:
 
 def _fire(rollout: Rollout, leaf: Leaf, statement: str, direction: str) -> None:
     tables = [(rollout.schema, leaf.table), (rollout.schema, rollout.table)]
-    related = catalogue.related_tables(rollout.session, rollout.schema, rollout.table)
+    found = {other for table in tables for other in catalogue.related_tables(rollout.session, *table)}
+    related = sorted(found.difference(tables))
     with hold(rollout.target, rollout.watchdog, rollout.limits, tables, related, rollout.check_owner) as (session, _waited_s), \
             rollout.timed(Phase.PRE_DEPLOY, leaf.name, direction=direction, statement=statement):
         _send(rollout, session, leaf, statement)
@@ -79,7 +80,7 @@ def _fire(rollout: Rollout, leaf: Leaf, statement: str, direction: str) -> None:
 def _send(rollout: Rollout, session: Session, leaf: Leaf, statement: str) -> None:
     session.run("SET SESSION foreign_key_checks = 0")  # in place only so; no orphan can come in while both tables are held
     try:
-        with rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_s):
+        with rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_in_hold_s):
             session.verbatim(statement)
     except StatementFailed as error:
         raise Stopped(f"step {leaf.name}", error.reason, "nothing was changed by this step; remove the cause and run again") from None

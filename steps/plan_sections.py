@@ -29,6 +29,7 @@ class PlanTable(Part):
     backfill_from: Literal["pre_deploy", "backfill"] | None = None
     max_stall_ms: int = Field(default=1000, ge=100, le=60_000, description="longest stall any client may see from us")
     gap_wait_s: int = Field(default=120, ge=0, le=3600, description="how long to wait for a gap in the traffic (F24)")
+    end_blockers_after_s: float = Field(default=10, ge=0, le=3600, description="--end-blockers: how old a blocker may get")
     max_blocked_s: float = Field(default=1, ge=0, le=3600, description="longest copy that may block writes")
     large_rows: int = Field(default=100_000, ge=1, description="from here on an index build stands alone, outside any hold")
     planned_s: dict[str, float] = Field(default={}, description="planned seconds by phase, told beside the actual ones")

@@ -56,6 +56,7 @@ class Rollout:
     owner: Ownership | None = None
     told: Callable[[Progress], None] = lambda _: None
     listeners: list[Callable[[Event], None]] = field(default_factory=list)
+    blocked: Callable[[list[tuple[str, str]], float], None] = lambda _tables, _seconds: None
     _rehearsed: rehearsal.Rehearsed | None = None
     _later: list[tuple[float, Event]] | None = None
 
@@ -69,7 +70,7 @@ class Rollout:
 
     @property
     def limits(self) -> Limits:
-        return Limits(self.plan.plan.max_stall_ms, self.plan.plan.gap_wait_s, plain="no-gap" in self.accepted)
+        return Limits(self.plan.plan.max_stall_ms, self.plan.plan.gap_wait_s, "no-gap" in self.accepted, self.blocked)
 
     def check_owner(self) -> None:
         """Assert before every statement that changes something that the table is still ours (case C93)."""

@@ -64,5 +64,5 @@ def take_off(rollout: Rollout, phase: Phase = Phase.PRE_DEPLOY) -> None:
     with rollout.recorded_later(), \
             hold(rollout.target, rollout.watchdog, rollout.limits, tables, related, rollout.check_owner) as (session, _waited_s):
         session.run(f"USE {quote(rollout.schema)}")
-        with rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_s):
+        with rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_in_hold_s):
             take_off_in(rollout, session, phase)

@@ -14,6 +14,7 @@ from steps.errors import StatementFailed
 from steps.mysql import VALUE, Session
 
 POLL_S = 0.02
+START_S = 0.05  # a long statement's first request for a lock is over by then
 WAITING = "Waiting for % lock%"
 
 
@@ -52,6 +53,31 @@ class Watchdog:
                 if waited_s >= seconds:
                     self._kill(connection_id)
                     waited_s = 0.0
+
+        with _running(watch, ended):
+            yield
+
+    @contextmanager
+    def building(self, connection_id: int, slip_s: float, seconds: float, before_loss: Callable[[], None]) -> Iterator[None]:
+        """
+        As :meth:`after` with *slip_s* for the first moments of a long statement; then as :meth:`while_waiting` with *seconds*.
+
+        *before_loss* is called before the second kind of kill, which loses the work that the statement has done.
+        """
+        ended = threading.Event()
+
+        def watch() -> None:
+            begun_s, waited_s, poll_s = 0.0, 0.0, slip_s
+            while not ended.wait(poll_s):
+                begun_s += poll_s
+                waited_s = waited_s + poll_s if self._is_waiting(connection_id) else 0.0
+                if waited_s and begun_s < START_S:
+                    self._kill(connection_id)
+                elif waited_s >= seconds:
+                    before_loss()
+                    self._kill(connection_id)
+                    waited_s = 0.0
+                poll_s = slip_s if begun_s < START_S else POLL_S
 
         with _running(watch, ended):
             yield

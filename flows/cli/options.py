@@ -14,6 +14,8 @@ DatabaseUrl = Annotated[str | None, typer.Option("--database-url", help="mysql:/
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE",
                                                     help="Set a plan value by dotted key; keys of the plan table bare.")]
 Accept = Annotated[list[str] | None, typer.Option("--accept", metavar="KEY", help="Acknowledge a finding by its key. Recorded.")]
+EndBlockers = Annotated[bool, typer.Option("--end-blockers", help="End sessions that keep the table from a gap for longer than "
+                                           "end_blockers_after_s (10 s). Each is recorded; heavy ones are spared.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before starting. Does not confirm a manual deploy.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout and nothing else there.")]
 By = Annotated[str, typer.Option("--by", help="Who does this; recorded. The user's name by default.")]

@@ -68,7 +68,7 @@ CHECKS = (
     Check(leftovers.NAME, "triggers and tables of other schema-change tools", leftovers.run),
     Check(sync_leftovers.NAME, "triggers of our names with another body", sync_leftovers.run,
           accepts=(sync_leftovers.ACCEPT,)),
-    Check(blockers.NAME, "sessions that hold the table, its foreign-key relatives or a backup lock", blockers.run,
+    Check(blockers.NAME, "who holds or awaits the table or its relatives; backups, DDL, prepared XA, old snapshots", blockers.run,
           accepts=("blockers",)),
 )
 

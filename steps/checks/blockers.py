@@ -1,58 +1,41 @@
-"""Sessions that hold the table, its foreign-key relatives, or a lock that stops all DDL (cases C01, C05)."""
+"""Who is in the way of an exclusive metadata lock now: holders, waiters, backups, DDL, prepared XA, old snapshots (C01, C05, C07)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 
-from steps import catalogue
+from steps import catalogue, holders, snapshots
 from steps.checks import server
 from steps.checks.finding import DENIED, Finding, Look, unavailable
 from steps.errors import StatementFailed
-from steps.mysql import VALUE, Row
+from steps.holders import Holder
 
 NAME = "blockers"
+KEY = "blockers"
 OLD_S = 10
-EXPLICIT = ("SHARED_READ_ONLY", "SHARED_NO_WRITE", "SHARED_NO_READ_WRITE")
-AGE = "TIMESTAMPDIFF(SECOND, MIN(x.trx_started), CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM'))"
-TRX = "LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = t.PROCESSLIST_ID "
-
-
-@dataclass(frozen=True)
-class Holder:
-    """A session with a granted lock on *table*; *trx_s* is None without a transaction, or where it may not be seen."""
-
-    number: int
-    who: str
-    command: str
-    seconds: int
-    trx_s: int | None
-    table: str
-    explicit: bool
-
-    @property
-    def age_s(self) -> int:
-        return self.seconds if self.trx_s is None else self.trx_s
-
-    def __str__(self) -> str:
-        doing = [f"{self.command.lower()} for {self.seconds} s"]
-        doing += [f"transaction open for {self.trx_s} s"] if self.trx_s is not None else []
-        doing += ["LOCK TABLES or DDL"] if self.explicit else []
-        return f"connection {self.number} ({self.who}, {', '.join(doing)})"
+OLD_SNAPSHOT_S = 60
+LONG_HISTORY = 1_000_000
+MANY = 100
 
 
 def run(look: Look) -> list[Finding]:
     """
-    Holders at this moment; those of a busy table's ordinary traffic, younger than 10 s, are no finding.
+    What is there at this moment; the ordinary traffic of a busy table, younger than 10 s, is no finding.
 
     Where metadata locks cannot be seen, `server` or `privileges` refuses and this check says that it could not look.
     """
     try:
-        seen = server.sees_metadata_locks(look.session)
-        return [*_backups(look), *_holders(look)] if seen else [_blind()]
+        if not server.sees_metadata_locks(look.session):
+            return [_blind()]
+        related = catalogue.related_tables(look.session, look.schema, look.table)
+        seen = holders.look(look.session, [(look.schema, look.table), *related], limit=MANY)
     except StatementFailed as error:
         if not unavailable(error):
             raise
         return [_blind()]
+    judged = [finding for holder in seen for finding in _judged(holder, look)]
+    return [*judged, *_prepared(look, seen), *_old_snapshots(look, {holder.number for holder in seen if holder.number})]
 
 
 def _blind() -> Finding:
@@ -63,59 +46,88 @@ def _blind() -> Finding:
         could_not_look=True)
 
 
-def _holders(look: Look) -> list[Finding]:
+def _judged(holder: Holder, look: Look) -> Iterator[Finding]:
     """Our own table refuses, a relative warns: the hold waits for it as well, but it may be gone by then."""
-    found = [_finding(holder, "refuse" if holder.age_s >= OLD_S else "warn") for holder in _holding(look, own=True)
-             if holder.age_s >= OLD_S or holder.explicit]
-    return found + [_finding(holder, "warn") for holder in _holding(look, own=False) if holder.age_s >= OLD_S]
+    if holder.number is None:
+        return  # told by what XA RECOVER says
+    own = holder.table == look.table
+    if holder.stops_all_ddl:
+        kind = "backup lock" if "BACKUP LOCK" in holder.kinds else "global read lock"
+        yield Finding(
+            NAME, "refuse", f"server {look.target.where}",
+            f"a backup is running: {holder.named} holds the {kind}, which stops all DDL",
+            "run again after it, or wait for it inside the rollout with --accept blockers",
+            KEY)
+    elif holder.age_s >= OLD_S:
+        yield _finding(holder, "refuse" if own else "warn")
+    elif own and (holder.is_explicit or holder.is_ddl):
+        yield _finding(holder, "warn")
 
 
 def _finding(holder: Holder, severity: str) -> Finding:
-    accept = "blockers" if severity == "refuse" else None
+    accept = KEY if severity == "refuse" else None
+    text = str(replace(holder, table="it"))
     return Finding(
         NAME, severity, f"table {holder.table}",
-        f"is held by {holder}, and no step can be done meanwhile",
+        f"{text.removeprefix('it ')}; no step can be done meanwhile",
         f"end that session (KILL {holder.number}) or let it finish"
         + (", or wait for it inside the rollout with --accept blockers" if accept else ""),
         accept)
 
 
-def _holding(look: Look, *, own: bool) -> list[Holder]:
-    tables = [(look.schema, look.table)] if own else catalogue.related_tables(look.session, look.schema, look.table)
-    if not tables:
+def _prepared(look: Look, seen: list[Holder]) -> list[Finding]:
+    """
+    A prepared XA transaction keeps its metadata locks without a session, and after a restart; no KILL reaches it.
+
+    XA RECOVER does not say which table one touched, so all its ids are named. Those with no lock on our tables are no finding.
+    """
+    here = sorted({holder.table for holder in seen if holder.number is None}, key=lambda table: table != look.table)
+    if not here:
         return []
+    refuses, ids = here[0] == look.table, _prepared_ids(look)
+    return [Finding(
+        NAME, "refuse" if refuses else "warn", f"table {here[0]}",
+        "is held by a prepared XA transaction that no session owns, and no step can be done meanwhile"
+        + (f"; prepared are {', '.join(ids[:5])}" if ids else ""),
+        "let its coordinator end it, or end it by hand with XA COMMIT or XA ROLLBACK"
+        + ("" if ids else "; XA RECOVER CONVERT XID names it (needs XA_RECOVER_ADMIN)"),
+        KEY if refuses else None)]
+
+
+def _prepared_ids(look: Look) -> list[str]:
+    """Ids as XA COMMIT takes them: gtrid, bqual, formatID."""
     try:
-        rows = _rows(look, tables, AGE, TRX)
+        rows = look.session.query("XA RECOVER CONVERT XID")
+    except StatementFailed as error:
+        if error.errno not in {*DENIED, 1401}:
+            raise
+        return []
+    found = []
+    for form, gtrid_length, _bqual_length, data in rows:
+        digits = str(data).removeprefix("0x")
+        gtrid, bqual = digits[:2 * int(gtrid_length)], digits[2 * int(gtrid_length):]
+        found.append(f"X'{gtrid}',X'{bqual}',{form}")
+    return found
+
+
+def _old_snapshots(look: Look, told: set[int]) -> list[Finding]:
+    """Long-open snapshots get 1412 at their first touch of the table (F25), and keep old row versions alive for everybody."""
+    try:
+        old = [snapshot for snapshot in snapshots.older_than(look.session, OLD_SNAPSHOT_S) if snapshot.number not in told]
+        history = snapshots.history_length(look.session)
     except StatementFailed as error:
         if error.errno not in DENIED:
             raise
-        rows = _rows(look, tables, "NULL", "")  # without PROCESS, which `privileges` warns of: idle time stands for age
-    return [Holder(int(number), f"{user}@{host}", str(command), int(seconds or 0), None if trx is None else int(trx), str(table),
-                   bool(explicit)) for number, user, host, command, seconds, trx, table, explicit in rows]
-
-
-def _rows(look: Look, tables: list[tuple[str, str]], age: str, join: str) -> list[Row]:
-    named = " OR ".join([f"(m.OBJECT_SCHEMA = {VALUE} AND m.OBJECT_NAME = {VALUE})"] * len(tables))
-    return look.session.query(
-        f"SELECT t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_TIME, {age}, "
-        f"m.OBJECT_NAME, MAX(m.LOCK_TYPE IN ({', '.join([VALUE] * len(EXPLICIT))})) FROM performance_schema.metadata_locks m "
-        f"JOIN performance_schema.threads t ON t.THREAD_ID = m.OWNER_THREAD_ID {join}"
-        "WHERE m.OBJECT_TYPE = 'TABLE' AND m.LOCK_STATUS = 'GRANTED' AND t.PROCESSLIST_ID <> CONNECTION_ID() "
-        f"AND ({named}) GROUP BY 1, 2, 3, 4, 5, 7 ORDER BY 7, 1 LIMIT 100",
-        *EXPLICIT, *(part for table in tables for part in table))
-
-
-def _backups(look: Look) -> list[Finding]:
-    """LOCK INSTANCE FOR BACKUP and FLUSH TABLES WITH READ LOCK stop ALTER and CREATE TRIGGER on every table (case C05)."""
-    rows = look.session.query(
-        "SELECT t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, MIN(m.OBJECT_TYPE) "
-        "FROM performance_schema.metadata_locks m JOIN performance_schema.threads t ON t.THREAD_ID = m.OWNER_THREAD_ID "
-        "WHERE m.OBJECT_TYPE IN ('BACKUP LOCK', 'GLOBAL') AND m.LOCK_TYPE = 'SHARED' AND m.LOCK_STATUS = 'GRANTED' "
-        "AND t.PROCESSLIST_ID <> CONNECTION_ID() GROUP BY 1, 2, 3 ORDER BY 1")
-    return [Finding(
-        NAME, "refuse", f"server {look.target.where}",
-        f"a backup is running: connection {number} ({user}@{host}) holds the "
-        f"{'backup lock' if kind == 'BACKUP LOCK' else 'global read lock'}, which stops all DDL",
-        "run again after it, or wait for it inside the rollout with --accept blockers",
-        "blockers")
-        for number, user, host, kind in rows]
+        return []
+    found = [Finding(
+        NAME, "warn", f"server {look.target.where}",
+        f"transaction open since {old[0].started} UTC on connection {old[0].number} ({old[0].who})"
+        + (f" and {len(old) - 1} more older than {OLD_SNAPSHOT_S} s" if len(old) > 1 else "")
+        + ": it will get 1412 once if it touches the table after a step",
+        "let it end first, or expect that it must be repeated")] if old else []
+    if history > LONG_HISTORY:
+        found.append(Finding(
+            NAME, "warn", f"server {look.target.where}",
+            f"purge is behind: history list length is {history}; passes and index builds will be slow",
+            "find the oldest transaction, or wait until purge has caught up"))
+    return found

@@ -8,9 +8,9 @@ from contextlib import nullcontext
 
 import pytest
 
-from steps import hold as hold_module
+from steps import holders, snapshots
 from steps.errors import LockWaited, NoGap, StatementFailed
-from steps.hold import Gap, Limits, hold, holders
+from steps.hold import Gap, Limits, hold
 from steps.mysql import Session, Waits
 from steps.target import Target
 from steps.watchdog import Watchdog
@@ -90,7 +90,7 @@ def test_while_somebody_holds_the_table_nobody_is_stalled_and_nothing_changes(fi
     assert bystander.done > 2
     assert len(tries) > 5
     assert re.search(rf"never free within 0\.5 s; .*job is held by connection {number} \(root@\S+, sleep for \d+ s, "
-                     r"transaction open since 2\S+ \S+ UTC\)", raised.value.reason)
+                     r"transaction open since 2\S+ \S+ UTC, last statement [0-9a-f]{16}\)", raised.value.reason)
     assert (raised.value.exit_code, raised.value.subject) == (4, "table job")
     assert "SELECT" not in str(raised.value)
     assert job.create_table("job") == before
@@ -137,7 +137,7 @@ def test_a_transaction_that_read_the_table_writes_it_while_we_look_for_a_gap(fir
 
 def test_who_slips_in_behind_the_guard_costs_milliseconds(fire: Fire, holder: App, job: App, clients: Clients,
                                                           monkeypatch: pytest.MonkeyPatch, slept: list[float]) -> None:
-    monkeypatch.setattr(hold_module, "_guard", lambda tables: "SET @rollout_gap = 1")
+    monkeypatch.setattr(holders, "guard", lambda tables: "SET @rollout_gap = 1")
     with Bystander(clients()) as bystander, pytest.raises(NoGap):
         fire("ALTER TABLE job ADD COLUMN n INT")
 
@@ -203,10 +203,10 @@ def test_holders_are_named_oldest_first_and_never_with_their_sql(watchdog: Watch
     second.run("START TRANSACTION")
     second.run("UPDATE job SET note = 'secret' WHERE id = 'b'")
 
-    found = holders(watchdog.session, [(empty.schema, "job")])
+    found = holders.named(watchdog.session, [(empty.schema, "job")])
     numbers = [client.value("SELECT CONNECTION_ID()") for client in (holder, second)]
     assert {int(line.split("connection ")[1].split()[0]) for line in found} == set(numbers)
-    assert [line.split("since ")[1] for line in found] == sorted(line.split("since ")[1] for line in found)
+    assert [line.split("since ")[1][:19] for line in found] == sorted(line.split("since ")[1][:19] for line in found)
     assert not any("secret" in line or "UPDATE" in line for line in found)
 
 
@@ -220,7 +220,7 @@ def test_old_snapshots_are_waited_for_within_a_bound(session: Session, clients: 
     old.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     until(lambda: session.value("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_started < SYSDATE() - INTERVAL 2 SECOND"))
 
-    assert hold_module.wait_for_old_snapshots(session, 0.2) == 1
+    assert snapshots.wait_until_young(session, 0.2) == 1
     old.run("COMMIT")
     until(lambda: session.value("SELECT SLEEP(0.2)") == 0)  # InnoDB's own cache of transactions
-    assert hold_module.wait_for_old_snapshots(session, 5) == 0
+    assert snapshots.wait_until_young(session, 5) == 0

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
+from steps import snapshots
 from steps.checks import Finding, blockers
+from steps.errors import StatementFailed
 from steps.mysql import Session
 from steps.target import Target
+from tests.mysql.conftest import Aside, Clients, until
 
 Run = Callable[..., list[Finding]]
 
@@ -44,7 +50,9 @@ def test_an_old_transaction_on_the_table_is_refused_by_name(found: Run, other: S
 
     assert (finding.severity, finding.subject, finding.accept) == ("refuse", "table AiAnalysisJob", "blockers")
     assert f"is held by connection {other.connection_id} (root@" in finding.what
-    assert "transaction open for 0 s" in finding.what
+    assert "transaction open since 2" in finding.what
+    assert "last statement " in finding.what
+    assert "SELECT" not in finding.what
     assert f"KILL {other.connection_id}" in finding.remedy
     assert "--accept blockers" in finding.remedy
 
@@ -68,7 +76,7 @@ def test_a_young_lock_tables_is_a_warning(found: Run, other: Session) -> None:
     [finding] = found(blockers)
 
     assert (finding.severity, finding.accept) == ("warn", None)
-    assert "LOCK TABLES or DDL" in finding.what
+    assert "LOCK TABLES" in finding.what
 
 
 def test_a_running_backup_is_refused(found: Run, other: Session) -> None:
@@ -107,3 +115,74 @@ def test_unrecorded_metadata_locks_are_could_not_look(found: Run, monkeypatch: p
     [finding] = found(blockers)
 
     assert finding.could_not_look
+
+
+@pytest.fixture
+def prepared(other: Session, database: Target) -> Iterator[str]:
+    """An XA transaction that has written the table, was prepared, and whose session is gone; ended at last."""
+    gtrid = uuid.uuid4().hex
+    other.run(f"XA START '{gtrid}','b',7")
+    other.run("INSERT INTO AiAnalysisJob (id, userId, jobType, updatedAt) VALUES ('x', 'u1', 't', UTC_TIMESTAMP(3))")
+    other.run(f"XA END '{gtrid}','b',7")
+    other.run(f"XA PREPARE '{gtrid}','b',7")
+    other.close()
+    yield gtrid
+    with Session(database) as session, suppress(StatementFailed):  # a test may have ended it
+        session.run(f"XA ROLLBACK '{gtrid}','b',7")
+
+
+def test_a_prepared_xa_transaction_without_a_session_is_refused_with_its_id(found: Run, prepared: str, session: Session) -> None:
+    [finding] = found(blockers)
+
+    assert (finding.severity, finding.subject, finding.accept) == ("refuse", "table AiAnalysisJob", "blockers")
+    [identity] = re.findall(r"X'[0-9a-f]+',X'[0-9a-f]*',\d+", finding.what)
+    assert identity == f"X'{prepared.encode().hex()}',X'62',7"
+    session.run(f"XA ROLLBACK {identity}")
+    assert found(blockers) == []
+
+
+@pytest.mark.usefixtures("prepared")
+def test_without_xa_recover_admin_the_prepared_transaction_is_seen_without_its_id(found: Run, account: Callable[..., Session]) -> None:
+    by = account("SELECT ON {schema}.*", "SELECT ON performance_schema.*", "PROCESS ON *.*")
+
+    [finding] = found(blockers, by=by)
+
+    assert finding.severity == "refuse"
+    assert "XA RECOVER CONVERT XID names it" in finding.remedy
+
+
+def test_ddl_that_waits_for_the_table_is_told_as_a_waiter(found: Run, database: Target, other: Session, clients: Clients) -> None:
+    other.run("START TRANSACTION")
+    other.query("SELECT * FROM AiAnalysisJob LIMIT 1")
+    altering = Aside(clients(), "ALTER TABLE AiAnalysisJob ADD COLUMN n INT")
+    until(lambda: other.query("SELECT 1 FROM performance_schema.metadata_locks WHERE LOCK_STATUS = 'PENDING' "
+                              "AND OBJECT_SCHEMA = DATABASE()"))
+
+    findings = found(blockers)
+    other.run("ROLLBACK")
+
+    assert [finding.severity for finding in findings] == ["warn"]
+    assert "DDL" in findings[0].what
+    assert altering.join().error is None
+
+
+def test_an_old_snapshot_that_never_touched_the_table_is_a_warning(found: Run, session: Session, other: Session,
+                                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blockers, "OLD_SNAPSHOT_S", -1)
+    other.run("CREATE TABLE Elsewhere (id INT PRIMARY KEY)")
+    other.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    other.query("SELECT COUNT(*) FROM Elsewhere")
+    until(lambda: other.query("SELECT SLEEP(0.15)") and snapshots.older_than(session, -1))  # InnoDB's own cache of transactions
+
+    findings = [f for f in found(blockers) if f"connection {other.connection_id} " in f.what or "more older" in f.what]
+
+    assert [finding.severity for finding in findings] == ["warn"]
+    assert "1412" in findings[0].what
+
+
+def test_purge_that_is_behind_is_a_warning(found: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blockers.snapshots, "history_length", lambda _session: 1_000_001)
+
+    [finding] = found(blockers)
+
+    assert (finding.severity, "1000001" in finding.what) == ("warn", True)
