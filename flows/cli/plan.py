@@ -12,14 +12,15 @@ from flows.cli.ending import Ending, ending
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.params import Request
 from flows.prisma import models as models_of
-from steps import catalogue, contract, ddl, fixes, plan_loader
+from steps import catalogue, contract, ddl, fixes, handover, plan_loader
 from steps.agreement import Pair
 from steps.ddl import Group
 from steps.errors import WrongUsage
 from steps.rollout import Rollout
 from steps.target import target_of
 
-LOCKS = {"INSTANT": "metadata lock only", "INPLACE": "none while building; metadata lock at both ends", "COPY": "writes blocked"}
+LOCKS = {"INSTANT": "metadata lock only", "INPLACE": "none while building; metadata lock at both ends", "COPY": "writes blocked",
+         handover.ALGORITHM: handover.LOCK}
 
 
 def plan(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings = None,
@@ -73,9 +74,9 @@ def _document(desk: Rollout) -> dict[str, Any]:
 
 def _group(group: Group) -> dict[str, Any]:
     return {"name": group.name, "in_one_hold": group.in_hold, "sync": group.sync == "on",
-            "steps": [{"step": move.stair.name, "algorithm": move.way.algorithm, "foreign_key_checks": int(not move.way.fk_checks_off),
-                       "lock": LOCKS[move.way.algorithm], "estimate_ms": round(move.estimate_ms, 1),
-                       "sql": [*move.way.before, move.way.statement], "way_back": move.stair.down.statement} for move in group.moves]}
+            "steps": [{"step": move.stair.name, "algorithm": move.algorithm, "foreign_key_checks": int(not move.way.fk_checks_off),
+                       "lock": LOCKS[move.algorithm], "estimate_ms": round(move.estimate_ms, 1),
+                       "sql": [*move.way.before, move.statement], "way_back": move.stair.down.statement} for move in group.moves]}
 
 
 def _pass_sql(desk: Rollout, pairs: tuple[Pair, ...]) -> str | None:
