@@ -25,6 +25,9 @@ test-docker: setup ## the testcontainers way of getting a MySQL; needs Debian's 
 test-kill: setup ## kill -9 at every boundary, forward and back (about a quarter of an hour)
 	ROLLOUT_FULL_MATRIX=1 $(BIN)/python -m pytest tests/faults/test_kill.py -n 2 --dist load
 
+bench-copies: setup ## widening a million rows under traffic: MySQL's own copy against the hand-over (about six minutes; QUICK=1: one)
+	$(BIN)/python -m tests.bench.copies
+
 coverage: setup ## how much of steps/ the suite runs
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m 'not docker' --cov=steps --cov-report=term
 
@@ -35,4 +38,4 @@ lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-.PHONY: help setup demo test test-docker test-kill coverage bench-locks lint
+.PHONY: help setup demo test test-docker test-kill bench-copies bench-locks coverage lint

@@ -17,7 +17,8 @@ from steps.mysql import VALUE
 from steps.ownership import forget_dead, lock_name
 from steps.passes import Progress
 from steps.phase import Phase
-from steps.rollout import Person, Rollout, opened, owned, refuse_other_plans, same_plan
+from steps.plan_identity import refuse_other_plans, same_plan
+from steps.rollout import Person, Rollout, opened, owned
 from steps.target import Target as Database
 
 CONFIRMATIONS = {"canary", "cleanup", "cleanup-unseen", "discard-added", "forget-added", "purge-archive"}

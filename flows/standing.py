@@ -9,7 +9,8 @@ from steps.errors import RolloutError
 from steps.mysql import VALUE
 from steps.ownership import lock_name
 from steps.phase import FORWARD, Phase
-from steps.rollout import Rollout, plan_differences
+from steps.plan_identity import plan_differences
+from steps.rollout import Rollout
 from steps.scratch import leftover
 
 

@@ -6,13 +6,14 @@ What fits `max_stall_ms` by estimate goes together into one hold; what does not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from steps import catalogue, sync_install, waits
+from steps import catalogue, handover, sync_install, waits
 from steps.catalogue import differences
 from steps.checks import Finding
 from steps.errors import Refused, StatementFailed, Stopped
+from steps.estimates import built_indexes, estimate_ms
 from steps.hold import Gap, alone, hold
 from steps.ladder import Ladder, Stair, Way
 from steps.ledger import Event
@@ -23,17 +24,25 @@ from steps.rollout import Rollout
 HOLD_SHARE = 0.6
 GIVE_BACK_SHARE = 0.7
 SYNC_MS = 80.0
-COST_MS = {"INSTANT": (15.0, 0.0), "INPLACE": (20.0, 0.006), "COPY": (60.0, 0.02)}
 
 
 @dataclass(frozen=True)
 class Move:
-    """One stair in one direction: *to* is the position after it."""
+    """One stair in one direction: *to* is the position after it; *handed_over* when another tool copies (:mod:`steps.handover`)."""
 
     stair: Stair
     way: Way
     to: int
     estimate_ms: float
+    handed_over: bool = False
+
+    @property
+    def algorithm(self) -> str:
+        return handover.ALGORITHM if self.handed_over else self.way.algorithm
+
+    @property
+    def statement(self) -> str:
+        return handover.statement(self.way.sql) if self.handed_over else self.way.statement
 
 
 @dataclass(frozen=True)
@@ -56,20 +65,6 @@ class Group:
         return ("one hold: " if self.in_hold else "alone: ") + ", ".join(names)
 
 
-def estimate_ms(way: Way, rows: int) -> float:
-    """How long the statement should take on *rows* rows; from the measured figures of design section 8, rounded up."""
-    fixed, per_row = COST_MS[way.algorithm]
-    if way.fk_checks_off:
-        return fixed + 0.001 * rows  # metadata only; the look for orphans reads the index
-    return fixed + per_row * rows * (built_indexes(way) if way.algorithm == "INPLACE" else 1)
-
-
-def built_indexes(way: Way) -> int:
-    """How many indexes the statement builds; an INPLACE statement that builds none only writes metadata."""
-    words = " ".join(way.sql.upper().split())
-    return sum(words.count(f"ADD {kind}") for kind in ("INDEX", "UNIQUE", "FULLTEXT", "KEY"))
-
-
 def moves(ladder: Ladder, start: int, end: int, rows: int, slowness: float = 1.0) -> list[Move]:
     """The moves from position *start* to *end*, up or down; *slowness* is how much slower this server is than the figures."""
     if end >= start:
@@ -81,15 +76,9 @@ def moves(ladder: Ladder, start: int, end: int, rows: int, slowness: float = 1.0
 
 def blocking_copies(rollout: Rollout, ladder: Ladder, start: int, end: int) -> list[Finding]:
     """Steps from *start* to *end*, up or down, that only a copy can do and that would block writes for too long (F5, case C09)."""
-    rows = catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
-    limit_s = rollout.plan.plan.max_blocked_s
-    back = " (way back)" if end < start else ""
-    return [Finding("copy-blocks", "refuse", f"step {move.stair.name}{back}", "can only be done by copying the table; writes would be "
-                    f"blocked for about {move.estimate_ms / 1000:.1f} s at {rows} rows, the plan allows {limit_s:g} s",
-                    "do it in a quiet time with a larger plan.max_blocked_s, or change the column beforehand with "
-                    "pt-online-schema-change, before any sync trigger exists")
-            for move in moves(ladder, start, end, rows, rollout.slowness)
-            if move.way.algorithm == "COPY" and move.estimate_ms > limit_s * 1000]
+    rows, back = catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table), end < start
+    return [finding for move in moves(ladder, start, end, rows, rollout.slowness)
+            for finding in handover.refusals(rollout, ladder, move.stair, move.way, move.to, move.estimate_ms, back=back)]
 
 
 def grouped(found: list[Move], rollout: Rollout, rows: int, *, with_sync: bool) -> list[Group]:
@@ -103,8 +92,10 @@ def grouped(found: list[Move], rollout: Rollout, rows: int, *, with_sync: bool) 
     current: list[Move] = []
     spent = 0.0
     for move in found:
+        if handover.is_due(rollout, move.way, move.estimate_ms):
+            move = replace(move, handed_over=True, estimate_ms=handover.estimate_ms(rows) * rollout.slowness)
         large = rows >= rollout.plan.plan.large_rows and (move.way.algorithm == "COPY" or built_indexes(move.way) > 0)
-        if large or move.estimate_ms > budget:
+        if large or move.handed_over or move.estimate_ms > budget:
             groups += [Group(tuple(current), in_hold=True)] if current else []
             groups.append(Group((move,), in_hold=False))
             current, spent = [], 0.0
@@ -135,6 +126,9 @@ def carry_out(rollout: Rollout, group: Group, ladder: Ladder, direction: str) ->
         rollout.record(Event(group.phase.value, _hold_name(group).replace(" for ", " begins: ", 1), "begins", direction, detail=begins))
         while not _in_one_hold(rollout, group, ladder, direction):
             rollout.say("hold given back early", phase=group.phase.value, why="the rest would stall clients for too long")
+    elif group.moves[0].handed_over:
+        [move] = group.moves
+        handover.carry_out(rollout, move.stair, move.way, move.to, ladder, direction, move.estimate_ms)
     else:
         _alone(rollout, group.moves[0], ladder, direction)
 

@@ -1,7 +1,7 @@
 """
 What each step will cost, told with what the figure rests on: the statement forward and back, the first pass, what goes together.
 
-Figures are :func:`steps.ddl.estimate_ms`'s; what the server accepts, whether it builds the table anew and what others meet was
+Figures are :mod:`steps.estimates`'s; what the server accepts, whether it builds the table anew and what others meet was
 learned in the rehearsal.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from steps import catalogue, ddl
+from steps import catalogue, ddl, estimates, handover
 from steps.asking import Learned
 from steps.ddl import Group, Move
 from steps.ladder import Way
@@ -33,8 +33,8 @@ class Forecast:
 
 def of_way(way: Way, rows: int, slowness: float, learned: Learned | None = None) -> Forecast:
     """The estimate of one statement with its basis."""
-    fixed, each = ddl.COST_MS[way.algorithm]
-    built = ddl.built_indexes(way)
+    fixed, each = estimates.COST_MS[way.algorithm]
+    built = estimates.built_indexes(way)
     parts = [f"{fixed:g} ms"]
     if way.fk_checks_off:
         parts.append(f"0.001 ms × {rows:,} estimated rows")
@@ -47,7 +47,14 @@ def of_way(way: Way, rows: int, slowness: float, learned: Learned | None = None)
         text = f"({text}) × slowness {slowness:.1f}" if len(parts) > 1 else f"{text} × slowness {slowness:.1f}"
     if learned and learned.rebuilds and way.algorithm == "INPLACE":
         text += "; the table is built anew, which the figure leaves out"
-    return Forecast(ddl.estimate_ms(way, rows) * slowness, text)
+    return Forecast(estimates.estimate_ms(way, rows) * slowness, text)
+
+
+def of_handover(rows: int, slowness: float) -> Forecast:
+    """The estimate of a copy that another tool makes; clients go on meanwhile."""
+    fixed, each = handover.COST_MS
+    text = f"{fixed:g} ms + {each:g} ms × {rows:,} estimated rows"
+    return Forecast(handover.estimate_ms(rows) * slowness, f"({text}) × slowness {slowness:.1f}" if slowness > 1 else text)
 
 
 def of_first_pass(rehearsed: Rehearsed, rows: int) -> Forecast | None:
@@ -65,19 +72,23 @@ def of_first_pass(rehearsed: Rehearsed, rows: int) -> Forecast | None:
 
 def steps(rollout: Rollout) -> list[dict[str, Any]]:
     """Every stair of the ladder, up and down, as `rollout rehearse` and `rollout plan` print it; field names are stable."""
-    rehearsed, ladder = rollout.rehearsed(), rollout.ladder()
+    ladder = rollout.ladder()
     rows = catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
     alone = {UP: _alone(rollout, 0, ladder.top, rows), DOWN: _alone(rollout, ladder.top, 0, rows)}
     return [{"step": stair.name, "phase": Phase(stair.phase).value, "after_first_pass": stair.after_first_pass,
-             **{side: told(way, rows, rehearsed, stair.name, side) | {"alone": stair.name in alone[side]}
+             **{side: told(rollout, way, rows, stair.name, side) | {"alone": stair.name in alone[side]}
                 for side, way in ((UP, stair.up), (DOWN, stair.down))}} for stair in ladder.stairs]
 
 
-def told(way: Way, rows: int, rehearsed: Rehearsed, step: str, side: str) -> dict[str, Any]:
+def told(rollout: Rollout, way: Way, rows: int, step: str, side: str) -> dict[str, Any]:
     """One direction of a step as JSON; what was not learned in this rehearsal is null."""
+    rehearsed = rollout.rehearsed()
     learned = rehearsed.learned.get((step, side))
     forecast = of_way(way, rows, rehearsed.slowness, learned)
-    return {"algorithm": way.algorithm, "foreign_key_checks": int(not way.fk_checks_off),
+    handed_over = handover.is_due(rollout, way, forecast.ms)
+    if handed_over:
+        forecast = of_handover(rows, rehearsed.slowness)
+    return {"algorithm": handover.ALGORITHM if handed_over else way.algorithm, "foreign_key_checks": int(not way.fk_checks_off),
             "rebuilds": learned.rebuilds if learned else None, "locks": learned.lock if learned else None,
             "in_place_lock": learned.in_place_lock if learned else None, "estimate_ms": round(forecast.ms, 1), "basis": forecast.basis,
             "clone_ms": learned.clone_ms if learned else None, "refused": learned.refused if learned else {}}

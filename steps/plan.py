@@ -17,6 +17,7 @@ from steps.plan_sections import (
     Backfill,
     Cleanup,
     Deploy,
+    Handover,
     Leaf,
     Part,
     PlanTable,
@@ -29,8 +30,8 @@ from steps.plan_sections import (
     Verify,
 )
 
-__all__ = ["Backfill", "Cleanup", "Deploy", "Leaf", "Plan", "PlanTable", "PreDeploy", "Reconcile", "Rehearsal", "Rename", "SchemaStep",
-           "ValueMap", "Verify"]
+__all__ = ["Backfill", "Cleanup", "Deploy", "Handover", "Leaf", "Plan", "PlanTable", "PreDeploy", "Reconcile", "Rehearsal", "Rename",
+           "SchemaStep", "ValueMap", "Verify"]
 
 
 class Plan(Part):
@@ -41,6 +42,7 @@ class Plan(Part):
     sync: tuple[ValueMap, ...] = ()
     deploy: Deploy = Deploy()
     backfill: Backfill = Backfill()
+    handover: Handover = Handover()
     verify: Verify = Verify()
     reconcile: Reconcile = Reconcile()
     cleanup: Cleanup = Cleanup()

@@ -187,6 +187,21 @@ class Backfill(Part):
     changed_at: Name | None = Field(default=None, description="A column that every writer sets; tells rows written since the backfill")
 
 
+class Handover(Part):
+    """`[handover]`: who copies a table when the server's own copy would block writes for longer than `max_blocked_s` (F5, case C09)."""
+
+    use: Literal["when_needed", "never"] = "when_needed"
+    command: str = Field(default="pt-online-schema-change", min_length=1, description="a name on the PATH, or a path")
+    deadline_s: int = Field(default=86_400, ge=1, le=2_592_000)
+    chunk_ms: int | None = Field(default=None, ge=10, le=5000, description="how long one chunk should take; if absent backfill.target_ms")
+    max_threads_running: int = Field(default=25, ge=1, description="the copy pauses while more threads are running")
+    critical_threads_running: int = Field(default=200, ge=1, description="the copy gives up when more threads are running")
+    max_lag_s: int = Field(default=1, ge=1, description="the copy pauses while a replica lags more")
+    replica: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_.-]+(:\d+)?$", description="HOST:PORT of the replica to watch; "
+                                "all that the server knows of if not given")
+    compare_rows: bool = Field(default=True, description="compare every row of the copy before it takes the table's place")
+
+
 class Reconcile(Part):
     """`[reconcile]`: what to do with rows that both generations wrote while nothing kept them in step (F4)."""
 

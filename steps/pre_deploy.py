@@ -8,7 +8,7 @@ indexes on filled columns (F15), then the leaves that are due (F9). Its way back
 
 from __future__ import annotations
 
-from steps import catalogue, ddl, deploy, fk_indexes, leaves, passes, sync_install
+from steps import catalogue, ddl, deploy, fk_indexes, handover_swap, leaves, passes, sync_install
 from steps.errors import Stopped
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
@@ -74,6 +74,7 @@ def _begin(rollout: Rollout) -> Outcome:
 
 
 def _expand(rollout: Rollout) -> Outcome:
+    handover_swap.finish(rollout)
     ladder, rows = rollout.ladder(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
     here = rollout.position()
     needs_sync = _needs_sync(rollout)
@@ -142,6 +143,7 @@ def _sync_off(rollout: Rollout) -> Outcome:
     if rollout.plan.filled_columns:
         rollout.ledger.start_pass(FIRST_PASS)  # V0 moves on alone from here: the old side decides everywhere next time (F14)
     sync_install.take_off(rollout)
+    handover_swap.finish(rollout)
     rollout.ledger.set_phase(PHASE, "undone", {"added columns": "kept"})
     return Outcome.DONE
 
@@ -156,6 +158,7 @@ def _reverse_renames(rollout: Rollout) -> Outcome:
 
 
 def _descend(rollout: Rollout) -> Outcome:
+    handover_swap.finish(rollout)
     ladder, rows = rollout.ladder(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
     fk_indexes.put_back(rollout, ladder)
     for group in ddl.grouped(ddl.moves(ladder, rollout.position(), 0, rows, rollout.slowness), rollout, rows, with_sync=False):

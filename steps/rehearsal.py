@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from steps import canary, catalogue, foreign_triggers, rungs, sample, smoke, stubs, sync, waits
+from steps import canary, catalogue, foreign_triggers, holders, rungs, sample, smoke, stubs, sync, waits
 from steps.agreement import Pair
 from steps.asking import Learned, best_way
 from steps.catalogue import Shape, differences
 from steps.clone import Clone
 from steps.errors import CanaryFailed, LockTimeout, Refused, StatementFailed
-from steps.hold import holders
 from steps.ladder import Ladder, Stair, Way
 from steps.mysql import Session, quote
 from steps.phase import Phase
@@ -79,7 +78,7 @@ def _named_holder(live: Session, target: Target, plan: Plan) -> Iterator[None]:
     try:
         yield
     except LockTimeout as error:
-        found = "; ".join(holders(live, [(target.schema, plan.table), *catalogue.related_tables(live, target.schema, plan.table)]))
+        found = "; ".join(holders.named(live, [(target.schema, plan.table), *catalogue.related_tables(live, target.schema, plan.table)]))
         raise Refused(f"rehearsal of {plan.table}", f"could not look at a live table in time: {found or error.reason}",
                       "end that session or let it finish, then run the same command again, or go without a sample by "
                       "--set rehearsal.sample_rows=0; nothing was touched") from None

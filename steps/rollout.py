@@ -15,7 +15,7 @@ import structlog
 
 from steps import catalogue, rehearsal, sync, waits
 from steps.agreement import Pair
-from steps.errors import Refused, WrongUsage
+from steps.errors import Refused
 from steps.hold import Limits
 from steps.keyset import Keyset
 from steps.ladder import Ladder
@@ -25,6 +25,7 @@ from steps.ownership import Ownership
 from steps.passes import Progress, Walk
 from steps.phase import Phase
 from steps.plan import Plan
+from steps.plan_identity import same_plan
 from steps.references import named_parents
 from steps.target import Target
 from steps.watchdog import Watchdog
@@ -208,35 +209,6 @@ def owned(rollout: Rollout, verb: str, options: dict[str, Any]) -> Iterator[Roll
                 yield rollout
             finally:
                 rollout.owner = None
-
-
-def plan_differences(rollout: Rollout) -> list[str]:
-    """In what the plan's identity differs from the one fixed at the first run; keys that an older tool did not record do not count."""
-    known, now = rollout.ledger.plan(), rollout.plan.identity()
-    return [key for key, value in known["identity"].items() if now.get(key) != value] if known else []
-
-
-def same_plan(rollout: Rollout) -> None:
-    """
-    Raises:
-        WrongUsage: the plan is another than the one this table began with; names what differs (case C95).
-    """
-    differing = plan_differences(rollout)
-    if differing:
-        raise WrongUsage(f"plan {rollout.plan.id}", f"differs in {', '.join(differing)} from the one this table began with",
-                         "use the first plan's text and settings; or go back with `rollout rollback … --to v0 --drop-added` and start anew")
-
-
-def refuse_other_plans(rollout: Rollout) -> None:
-    """
-    Raises:
-        Refused: another plan was begun on this table and has not ended; names it.
-    """
-    others = rollout.ledger.unfinished_plans()
-    if others:
-        raise Refused(f"table {rollout.table}", f"plan {', '.join(others)} was begun on it and has not ended",
-                      f"finish it with `rollout run {others[0]} --through cleanup`, or take it back with "
-                      f"`rollout rollback {others[0]} --to v0 --drop-added`")
 
 
 def _climb_with_older_ledger(rollout: Rollout) -> None:

@@ -13,15 +13,16 @@ from flows.cli.forecast_table import REBUILDS
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.params import Request
 from flows.prisma import models as models_of
-from steps import catalogue, contract, ddl, fixes, forecast, plan_loader
+from steps import catalogue, contract, ddl, fixes, forecast, handover, plan_loader
 from steps.agreement import Pair
 from steps.ddl import Group
 from steps.errors import WrongUsage
-from steps.rehearsal import DOWN, UP, Rehearsed
+from steps.rehearsal import DOWN, UP
 from steps.rollout import Rollout
 from steps.target import target_of
 
-LOCKS = {"INSTANT": "metadata lock only", "INPLACE": "none while building; metadata lock at both ends", "COPY": "writes blocked"}
+LOCKS = {"INSTANT": "metadata lock only", "INPLACE": "none while building; metadata lock at both ends", "COPY": "writes blocked",
+         handover.ALGORITHM: handover.LOCK}
 
 
 def plan(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings = None,
@@ -68,19 +69,19 @@ def _document(desk: Rollout) -> dict[str, Any]:
     definer = "CURRENT_USER"
     first_pass = forecast.of_first_pass(rehearsed, rows)
     return {"table": f"{desk.schema}.{desk.table}", "stair": position, "stairs": ladder.top, "rows_estimated": rows,
-            "slowness": round(desk.slowness, 2), "groups": [_group(group, rows, rehearsed) for group in (*before, *after)],
-            "cleanup": [_group(group, rows, rehearsed) for group in cleanup],
+            "slowness": round(desk.slowness, 2), "groups": [_group(desk, group, rows) for group in (*before, *after)],
+            "cleanup": [_group(desk, group, rows) for group in cleanup],
             "triggers": [trigger.create(desk.table, definer, None) for trigger in rehearsed.triggers] if rehearsed.pairs else [],
             "first_pass": _pass_sql(desk, rehearsed.pairs),
             "first_pass_estimate": first_pass and {"estimate_ms": round(first_pass.ms, 1), "basis": first_pass.basis},
             "verify": dict(desk.plan.queries), "deploy": desk.plan.deploy.model_dump(mode="json")}
 
 
-def _group(group: Group, rows: int, rehearsed: Rehearsed) -> dict[str, Any]:
+def _group(desk: Rollout, group: Group, rows: int) -> dict[str, Any]:
     return {"name": group.name, "in_one_hold": group.in_hold, "sync": group.sync == "on",
-            "steps": [{"step": move.stair.name, "lock": LOCKS[move.way.algorithm], **forecast.told(move.way, rows, rehearsed,
-                       move.stair.name, UP), "sql": [*move.way.before, move.way.statement], "way_back": move.stair.down.statement,
-                       "back": forecast.told(move.stair.down, rows, rehearsed, move.stair.name, DOWN)} for move in group.moves]}
+            "steps": [{"step": move.stair.name, "lock": LOCKS[move.algorithm], **forecast.told(desk, move.way, rows, move.stair.name, UP),
+                       "sql": [*move.way.before, move.statement], "way_back": move.stair.down.statement,
+                       "back": forecast.told(desk, move.stair.down, rows, move.stair.name, DOWN)} for move in group.moves]}
 
 
 def _pass_sql(desk: Rollout, pairs: tuple[Pair, ...]) -> str | None:

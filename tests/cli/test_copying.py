@@ -1,0 +1,24 @@
+"""What the command line says of a copy that would block writes for too long (case C09)."""
+
+from __future__ import annotations
+
+from deploy.percona_toolkit import provide_pt_osc
+from tests.cli.calling import PLAN, Call
+from tests.conftest import App
+
+STRICT = ("--set", "plan.max_blocked_s=0")
+
+
+def test_the_plan_says_who_copies_and_a_run_without_the_tool_ends_with_3_and_touches_nothing(here: Call, app: App) -> None:
+    before = app.create_table()
+
+    planned = here("plan", PLAN, "--sql", *STRICT, "--set", f"handover.command={provide_pt_osc()}")
+    refused = here("run", PLAN, "--no-prefect", *STRICT, "--set", "handover.command=no-such-tool", "--by", "t", "--reason", "r")
+
+    assert planned.code == 0
+    assert "COPY by pt-online-schema-change" in planned.text
+    assert "pt-online-schema-change --alter 'MODIFY COLUMN `jobType` VARCHAR(64) NOT NULL';" in planned.text
+    assert refused.code == 3
+    assert "[copy-blocks] step 010_widen_job_type" in refused.text
+    assert "no-such-tool was not found; install Percona Toolkit 3.7 or newer" in refused.text
+    assert app.create_table() == before
