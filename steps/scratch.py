@@ -51,7 +51,7 @@ def scratch(target: Target, plan: Plan) -> Iterator[Session]:
             raise
         try:
             session.run(f"USE {quote(name)}")
-            session.schema = name
+            session.schema = str(session.value("SELECT DATABASE()"))  # as the server spells it (case C81)
             yield session
         finally:
             if own:
@@ -85,5 +85,7 @@ def stub_parents(live: Session, session: Session, schema: str, table: str) -> No
         collation = catalogue.table_collation(live, schema, parent)
         keys = ", ".join(f"INDEX ({quote(column)})" for column in columns)
         body = ", ".join(f"{quote(column)} {shape.columns[column].replace(' AUTO_INCREMENT', '')}" for column in columns)
-        session.verbatim(f"CREATE TABLE {quote(parent)} ({body}, UNIQUE INDEX ({', '.join(map(quote, columns))}), {keys}) "
+        # A key of its own, for servers with sql_require_primary_key (case C87): the referenced columns may hold NULL.
+        session.verbatim(f"CREATE TABLE {quote(parent)} (`_rollout_stub` INT NOT NULL PRIMARY KEY, {body}, "
+                         f"UNIQUE INDEX ({', '.join(map(quote, columns))}), {keys}) ENGINE=InnoDB "
                          f"DEFAULT CHARSET={collation.partition('_')[0]} COLLATE={collation}")

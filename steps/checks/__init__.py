@@ -10,11 +10,14 @@ from __future__ import annotations
 from steps.checks import (
     blockers,
     claims,
+    connections,
     defaults,
     dependents,
     duplicates,
     privileges,
+    proxy,
     renames,
+    replication,
     server,
     statuses,
     sync_leftovers,
@@ -27,6 +30,9 @@ __all__ = ["CHECKS", "Check", "Finding", "Look", "findings"]
 
 CHECKS = (
     Check(server.NAME, "flavour, version, read-only switches, whether metadata locks can be seen", server.run),
+    Check(proxy.NAME, "whether the address is the server itself", proxy.run),
+    Check(connections.NAME, "room for a run's connections, the account's limits among them", connections.run),
+    Check(replication.NAME, "whether this is a replica, who reads the binary log, and in which format it is", replication.run),
     Check(privileges.NAME, "every right that a later step needs, and the binary log's rule for triggers", privileges.run),
     Check(table_shape.NAME, "engine, primary key, partitions, columns, room for instant changes", table_shape.run),
     Check(defaults.NAME, "whether both defaults of a pair are constant and agree", defaults.run),
