@@ -37,7 +37,7 @@ def run(look: Look) -> list[Finding]:
 
 def _places(look: Look, need: Need) -> list[Place]:
     plan, schema = look.plan.plan, look.schema
-    if need.on in ("table", "parents", "leaves"):
+    if need.on in ("table", "parents", "relatives", "leaves"):
         return [(schema, table, f"{quote(schema)}.{quote(table)}") for table in _tables(look, need.on)]
     rehearsal = plan.rehearsal_schema
     whole = {"schema": schema, "ledger": plan.ledger_schema or schema, "rehearsal": rehearsal or ANY_REHEARSAL}
@@ -52,6 +52,9 @@ def _places(look: Look, need: Need) -> list[Place]:
 def _tables(look: Look, which: str) -> list[str]:
     if which == "table":
         return [look.table]
+    if which == "relatives":
+        related = catalogue.related_tables(look.session, look.schema, look.table)
+        return [table for schema, table in related if schema == look.schema and not catalogue.exists(look.session, schema, table)]
     if which == "leaves":
         return [leaf.table for leaf in look.plan.pre_deploy.leaf
                 if catalogue.has_column(look.session, look.schema, leaf.table, leaf.column)]

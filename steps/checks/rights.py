@@ -56,6 +56,7 @@ NEEDS = (
     Need(("SELECT", "INSERT", "UPDATE", "REFERENCES", "ALTER", "TRIGGER"), "table", "the steps of the plan, its passes and its triggers"),
     Need(("LOCK TABLES",), "schema", "the hold in which steps are done"),
     Need(("REFERENCES",), "parents", "the new foreign key"),
+    Need(("SELECT",), "relatives", "the rehearsal, whose clone gets its foreign keys"),  # only of those it sees nothing of
     Need(("SELECT", "ALTER"), "leaves", "the foreign key that is due there"),
     Need(("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE"), "ledger", "the ledger"),
     Need(("DROP",), "ledger", "cleanup's archive", when=lambda plan: bool(plan.removed_columns)),
