@@ -11,7 +11,7 @@ from flows import rollback as ways_back
 from flows import rollout as runbook
 from flows.conductor import Conductor
 from flows.params import Request, RollbackRequest, RunRequest, Target
-from steps import catalogue, checks, ddl, end_blockers, plan_loader, pre_deploy
+from steps import catalogue, checks, ddl, end_blockers, plan_loader, pre_deploy, room
 from steps.errors import Busy, FindingsRefused, Refused, Stopped, WrongUsage
 from steps.mysql import VALUE
 from steps.ownership import forget_dead, lock_name
@@ -21,7 +21,7 @@ from steps.plan_identity import refuse_other_plans, same_plan
 from steps.rollout import Person, Rollout, opened, owned
 from steps.target import Target as Database
 
-CONFIRMATIONS = {"canary", "cleanup", "cleanup-unseen", "discard-added", "forget-added", "purge-archive"}
+CONFIRMATIONS = {"canary", "cleanup", "cleanup-unseen", "discard-added", "forget-added", "purge-archive", room.SPACE}
 ACCEPT_KEYS = CONFIRMATIONS | {key for check in checks.CHECKS for key in check.accepts}
 
 
@@ -133,7 +133,8 @@ def look_first(rollout: Rollout) -> list[checks.Finding]:
     except Refused as refused:
         return [*found, checks.Finding("rehearsal", "refuse", refused.subject, refused.reason, refused.remedy)]
     ladder = rollout.rehearsed().ladder
-    return found + ddl.blocking_copies(rollout, ladder, position, max(position, ladder.expanded)) + _broken_sync(rollout)
+    way = rollout, ladder, position, max(position, ladder.expanded)
+    return found + ddl.blocking_copies(*way) + room.findings(*way) + _broken_sync(rollout)
 
 
 def refuse_unfit(rollout: Rollout) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from steps import catalogue, handover, sync_install, waits
+from steps import catalogue, handover, server_trouble, sync_install, waits
 from steps.catalogue import differences
 from steps.checks import Finding
 from steps.errors import Refused, StatementFailed, Stopped
@@ -24,6 +24,7 @@ from steps.rollout import Rollout
 HOLD_SHARE = 0.6
 GIVE_BACK_SHARE = 0.7
 SYNC_MS = 80.0
+AGAIN = "remove the cause, then run the same command again"
 
 
 @dataclass(frozen=True)
@@ -203,8 +204,9 @@ def _act(rollout: Rollout, session: Session, move: Move, ladder: Ladder, directi
             _send(rollout, session, move.way, gap)
         except StatementFailed as error:
             if not _happened(rollout, move, ladder):
-                raise Stopped(f"step {move.stair.name}", error.reason, "this step changed nothing and those before it stand; "
-                              "remove the cause, then run the same command again") from None
+                server = server_trouble.explained(error, rollout.watchdog.session)
+                raise Stopped(f"step {move.stair.name}", server.reason if server else error.reason, "this step changed nothing and "
+                              f"those before it stand; {server.remedy if server else AGAIN}") from None
             facts["outcome"] = "done, seen after a lost connection"
 
 

@@ -16,7 +16,8 @@ from steps import catalogue, stubs, sync
 from steps.catalogue import Trigger
 from steps.clone import Clone
 from steps.errors import Refused, StatementFailed
-from steps.mysql import SQL_MODE, VALUE, Session, quote
+from steps.mysql import VALUE, Session, quote
+from steps.session_settings import SQL_MODE
 
 REACHING_OUT = {"CALL", "GLOBAL", "PERSIST", "PERSIST_ONLY", "OUTFILE", "DUMPFILE", "LOAD_FILE", "GET_LOCK", "RELEASE_LOCK",
                 "RELEASE_ALL_LOCKS", "SLEEP", "BENCHMARK"}

@@ -27,7 +27,7 @@ SCHEMA_VERSION = 2
 MIGRATIONS = {1: "ALTER TABLE {plan} ADD COLUMN `ended_at` DATETIME(3) NULL"}  # what leads from each version to the next
 DEFINITION = Path(__file__).resolve().parent.parent / "sql" / "ledger.sql"
 TABLES = ("meta", "plan", "run", "phase", "pass", "event", "owner")
-NO_SUCH_TABLE = 1146
+NO_SUCH_TABLE, DENIED = 1146, {1044, 1142}
 DUPLICATE_COLUMN = 1060
 STOPPED = 4
 
@@ -92,6 +92,8 @@ class Ledger:
         except StatementFailed as error:
             if error.errno == NO_SUCH_TABLE:
                 return []
+            if error.errno in DENIED:
+                raise Refused(f"ledger in {self.home}", f"could not look: {error.reason}", "grant SELECT on it") from None
             raise
 
     def _rows(self, columns: str, table: str, extra: str = "", *values: Any) -> list[Row]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from urllib.parse import quote, quote_plus
 
 MASK = "***"
 SHORTEST_MASKED = 4
+AFTER_CONTENT = re.compile(r"'.*'( (?:for (?:key|column|function)|value found) .*)", re.DOTALL)
 _secrets: set[str] = set()
 
 
@@ -34,3 +36,9 @@ def masked(value: object) -> object:
     if isinstance(value, list | tuple):
         return [masked(item) for item in value]
     return value
+
+
+def without_contents(text: str) -> str:
+    """*text* without what it quotes of a row, which may itself hold quotes; the names behind it are kept (case C86)."""
+    cut, found = AFTER_CONTENT.subn(r"'…'\1", text, count=1)
+    return cut if found else re.sub(r"'.*'?", "'…'", text, flags=re.DOTALL)

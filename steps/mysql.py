@@ -8,7 +8,7 @@ untouched.
 
 from __future__ import annotations
 
-import re
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -19,21 +19,25 @@ import sqlalchemy
 from pymysql.constants import CLIENT
 from sqlalchemy.pool import NullPool
 
+from steps import session_settings
 from steps.errors import ConnectionLost, LockTimeout, Refused, StatementFailed, Unreachable
-from steps.masking import mask
+from steps.masking import mask, without_contents
 from steps.target import Target
 
 VALUE = "\x00?"
-SQL_MODE = ("ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
-            "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION")
 LOST = {0, 2006, 2013, 2014, 2055, 1053, 1077, 3168}
 TRY_AGAIN = {1205, 1213, 1317, 3024, 3572}
-READ_ONLY = {1290, 1792, 1836}
+UNKNOWN_SETTING, READ_ONLY = {1193, 1273}, {1290, 1792, 1836}
 QUOTES_ROWS = {1062, 1292, 1366, 1367, 1411, 1525}
-AFTER_CONTENT = re.compile(r"'.*'( (?:for (?:key|column|function)|value found) .*)", re.DOTALL)
 LONGEST_NAME = 64
 LAST_BMP = 0xFFFF
 Row = tuple[Any, ...]
+_standing: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+def sessions_standing() -> int:
+    """How many sessions of this process are open (case C83)."""
+    return len(_standing)
 
 
 def quote(name: str) -> str:
@@ -72,18 +76,12 @@ def shown(sql: str) -> str:
     return mask(sql.replace(VALUE, "?"))
 
 
-def _without_contents(text: str) -> str:
-    """*text* without what it quotes of a row, which may itself hold quotes; the names behind it are kept (case C86)."""
-    cut, found = AFTER_CONTENT.subn(r"'…'\1", text, count=1)
-    return cut if found else re.sub(r"'.*'?", "'…'", text, flags=re.DOTALL)
-
-
 def _failure(error: BaseException, what: str) -> StatementFailed:
     args: tuple[Any, ...] = error.args
     errno = args[0] if args and isinstance(args[0], int) else 0
     text = str(args[1]) if len(args) > 1 else str(error)
     if errno in QUOTES_ROWS:
-        text = _without_contents(text)
+        text = without_contents(text)
     kind = ConnectionLost if errno in LOST or isinstance(error, pymysql.err.InterfaceError) else StatementFailed
     if errno in TRY_AGAIN:
         kind = LockTimeout
@@ -122,6 +120,7 @@ class Session:
         self._connection: Any = fairy.driver_connection
         fairy.detach()
         self.target, self.schema = target, target.url.database
+        _standing.add(self)
         self._set_up(waits)
 
     @staticmethod
@@ -131,24 +130,29 @@ class Session:
                            "check address, account and network; nothing was touched")
 
     def _set_up(self, waits: Waits) -> None:
-        wanted: dict[str, Any] = {
-            "sql_mode": SQL_MODE, "time_zone": "+00:00", "lock_wait_timeout": waits.lock_wait_timeout_s,
-            "innodb_lock_wait_timeout": waits.innodb_lock_wait_timeout_s, "transaction_isolation": "READ-COMMITTED",
-            "information_schema_stats_expiry": 0, "autocommit": 1, "character_set_client": "utf8mb4",
-            "collation_connection": "utf8mb4_0900_ai_ci", "sql_safe_updates": 0,
-        }
-        for name in list(wanted):
-            try:
-                self.run(f"SET SESSION {name} = {VALUE}", wanted[name])
-            except StatementFailed as error:
-                if error.errno not in (1193, 1273):
-                    raise
-                del wanted[name]  # another flavour: the server check refuses it by name
+        wanted = session_settings.wanted(waits.lock_wait_timeout_s, waits.innodb_lock_wait_timeout_s)
+        if not self._set(wanted):
+            wanted = {name: value for name, value in wanted.items() if self._set({name: value})}
         self.connection_id, *values = self.one("SELECT CONNECTION_ID(), " + ", ".join(f"@@session.{n}" for n in wanted))
         for (name, want), got in zip(wanted.items(), values, strict=True):
             if set(str(want).split(",")) != set(str(got).split(",")):
                 raise Refused(f"session of {self.target.where}", f"{name} is {got} after SET {want}",
                               "give the tool a direct address instead of a proxy that swallows SET")
+
+    def _set(self, values: dict[str, Any]) -> bool:
+        """Whether the server knows all of them; one that does not is older, or of another flavour, which a check refuses by name."""
+        try:
+            self.run("SET " + ", ".join(f"SESSION {name} = {VALUE}" for name in values), *values.values())
+        except StatementFailed as error:
+            if error.errno not in UNKNOWN_SETTING:
+                raise
+            return False
+        return True
+
+    @property
+    def greeted_id(self) -> int:
+        """What the other end called this connection when it answered; a proxy has numbers of its own (case C08)."""
+        return int(self._connection.thread_id())
 
     @contextmanager
     def _cursor(self, sql: str) -> Iterator[Any]:
@@ -233,6 +237,7 @@ class Session:
 
     def close(self) -> None:
         """Safe to repeat."""
+        _standing.discard(self)
         try:
             self._connection.close()
         except pymysql.err.Error:

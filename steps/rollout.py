@@ -1,7 +1,7 @@
 """
 One rollout at work: the plan, the database, who does it and why, and the sessions it may use.
 
-At most five connections: worker, ledger, owner lock, watchdog, and one more inside a hold or a rehearsal (case C83).
+At most :data:`MOST_CONNECTIONS`: worker, ledger, owner lock, watchdog, and one or two more in a rehearsal or a hold (case C83).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from steps import catalogue, rehearsal, sync, waits
+from steps import catalogue, rehearsal, server_trouble, sync, waits
 from steps.agreement import Pair
 from steps.errors import Refused
 from steps.hold import Limits
@@ -21,6 +21,7 @@ from steps.keyset import Keyset
 from steps.ladder import Ladder
 from steps.ledger import Event, Ledger
 from steps.mysql import Session, shown
+from steps.own_names import spelled
 from steps.ownership import Ownership
 from steps.passes import Progress, Walk
 from steps.phase import Phase
@@ -186,6 +187,7 @@ class Rollout:
 def opened(plan: Plan, target: Target, person: Person, accepted: frozenset[str] = frozenset()) -> Iterator[Rollout]:
     """A rollout that may look but does not own the table yet; closes every session at the end."""
     with Session(target) as session, Session(target, read_timeout_s=60) as for_ledger, Session(target, read_timeout_s=30) as third:
+        target, plan = spelled(session, target, plan)
         ledger = Ledger(for_ledger, target.schema, plan.table, plan.id, plan.plan.ledger_schema)
         yield Rollout(plan, target, person, accepted, session, ledger, Watchdog(third))
 
@@ -204,7 +206,7 @@ def owned(rollout: Rollout, verb: str, options: dict[str, Any]) -> Iterator[Roll
         rollout.owner = owner
         same_plan(rollout)
         _climb_with_older_ledger(rollout)
-        with rollout.ledger.run(verb, rollout.person.actor, rollout.person.reason, options):
+        with rollout.ledger.run(verb, rollout.person.actor, rollout.person.reason, options), server_trouble.stops(rollout.table):
             try:
                 yield rollout
             finally:

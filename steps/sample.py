@@ -17,7 +17,8 @@ from steps.agreement import Pair
 from steps.catalogue import Shape
 from steps.clone import Clone
 from steps.errors import LockTimeout, Refused, StatementFailed
-from steps.mysql import SQL_MODE, VALUE, Session, quote
+from steps.mysql import VALUE, Session, quote
+from steps.session_settings import SQL_MODE
 
 KEPT = "_rollout_sample"
 MOST_BYTES = 16 * 1024 * 1024

@@ -54,7 +54,7 @@ def scratch(target: Target, plan: Plan) -> Iterator[Session]:
             raise
         try:
             session.run(f"USE {quote(name)}")
-            session.schema = name
+            session.schema = str(session.value("SELECT DATABASE()"))  # as the server spells it (case C81)
             yield session
         finally:
             if own:

@@ -14,8 +14,9 @@ from enum import StrEnum
 from steps import catalogue
 from steps.agreement import ColumnFacts, Pair, pairs_of
 from steps.errors import Refused
-from steps.mysql import LONGEST_NAME, SQL_MODE, VALUE, Session, byte_literal, literal, quote
+from steps.mysql import LONGEST_NAME, VALUE, Session, byte_literal, literal, quote
 from steps.plan import Plan
+from steps.session_settings import SQL_MODE
 
 
 class SyncState(StrEnum):

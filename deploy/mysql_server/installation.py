@@ -13,6 +13,7 @@ from deploy.mysql_server.cache import building, cache_folder, kept
 from deploy.mysql_server.errors import ServerFailedError, WayClosedError
 
 OLDEST = (8, 0)
+FIXED = ("--lower-case-table-names=",)
 # With skip-name-resolve a TCP client is 127.0.0.1, never localhost.
 FIRST_SQL = """\
 CREATE USER 'root'@'127.0.0.1' IDENTIFIED WITH caching_sha2_password BY '';
@@ -28,15 +29,21 @@ class Installation:
     version: str
     way: str
 
-    def template(self) -> Path:
-        """Return a data folder with an empty root password, to be copied; initialised once per version (3 s)."""
-        return kept(f"data-{self.version}", self._initialise)
+    def template(self, options: Sequence[str] = ()) -> Path:
+        """
+        Return a data folder with an empty root password, to be copied; initialised once per version (3 s).
 
-    def _initialise(self, folder: Path) -> None:
+        Those of *options* that a data folder keeps for good (`lower_case_table_names`) get a template of their own.
+        """
+        fixed = [option for option in options if option.startswith(FIXED)]
+        name = "-".join([f"data-{self.version}", *(option.lstrip("-").replace("=", "-") for option in fixed)])
+        return kept(name, lambda folder: self._initialise(folder, fixed))
+
+    def _initialise(self, folder: Path, fixed: Sequence[str]) -> None:
         sql = folder / "first.sql"
         sql.write_text(FIRST_SQL)
         data = folder / "data"
-        options = [f"--datadir={data}", f"--init-file={sql}", "--skip-log-bin", "--initialize-insecure"]
+        options = [f"--datadir={data}", f"--init-file={sql}", "--skip-log-bin", "--initialize-insecure", *fixed]
         command = [*self.command, *options]
         ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if ended.returncode:

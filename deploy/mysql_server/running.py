@@ -92,7 +92,7 @@ class _Mysqld:
         (self._home / "tmp").mkdir(parents=True, exist_ok=True)
         data = self._home / "data"
         if not data.exists():
-            template = self._installation.template() / "data"
+            template = self._installation.template(self._options) / "data"
             subprocess.run(["cp", "-a", "--reflink=auto", template, data], check=True)
 
     def start(self, *, first: bool = False) -> None:

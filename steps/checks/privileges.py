@@ -1,147 +1,99 @@
-"""Every right that a later step needs, read from SHOW GRANTS with active roles and patterns, and case C69's 1419."""
+"""Whether the account has every right that a step or a check needs, so that nothing fails half-way (cases C69, C85, C87)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import replace
 
+from steps import catalogue
 from steps.checks import words
-from steps.checks.finding import NO_GAP, Finding, Look
+from steps.checks.finding import Finding, Look, unavailable
+from steps.checks.grants import Grants, granted_roles, grants_of
+from steps.checks.rights import NEEDS, Need
+from steps.errors import StatementFailed
 from steps.mysql import Session, quote
 
 NAME = "privileges"
-ON_TABLE = ("SELECT", "INSERT", "UPDATE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER", "TRIGGER")
-ON_SCHEMA = ("LOCK TABLES",)
-ON_LEDGER = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE")
-ON_REHEARSAL = ("SELECT", "INSERT", "UPDATE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER", "TRIGGER")
-LOCK_TABLES_SEEN = ("metadata_locks", "threads")
 REHEARSAL_PATTERN = r"\_rollout\_rehearsal\_%"
 ANY_REHEARSAL = "_rollout_rehearsal_0123456789abcdef"  # every real name has this form, and only a pattern can cover them
-GRANT = re.compile(r"(GRANT|REVOKE) (.+?) ON (\*|`(?:[^`]|``)+`)\.(\*|`(?:[^`]|``)+`) (?:TO|FROM) ")
-Rights = set[str]
-
-
-@dataclass
-class Grants:
-    """
-    What one session may do: rights on `*.*`, on schemas by pattern, on tables, and rights partly revoked by schema.
-
-    *literal* (partial_revokes) makes patterns plain names; *fold* (lower_case_table_names) makes names caseless.
-    """
-
-    everywhere: Rights = field(default_factory=set)
-    schemas: dict[str, Rights] = field(default_factory=dict)
-    tables: dict[tuple[str, str], Rights] = field(default_factory=dict)
-    revoked: dict[str, Rights] = field(default_factory=dict)
-    literal: bool = False
-    fold: bool = False
-
-    def lacks(self, wanted: Iterable[str], schema: str, table: str | None = None) -> list[str]:
-        """Those of *wanted* that no grant gives on the schema, or on its *table*."""
-        schema, table = self._name(schema), self._name(table) if table else None
-        has = (self.everywhere - self.revoked.get(schema, set())) | self._by_schema(schema)
-        has |= self.tables.get((schema, table), set()) if table else set()
-        return [] if "ALL PRIVILEGES" in has else [right for right in wanted if right not in has]
-
-    def _by_schema(self, schema: str) -> Rights:
-        """
-        The server takes an exact name before any pattern, and then looks no further (measured on 9.7.4 without roles).
-
-        Which of several overlapping patterns it takes under active roles it does not say; here they add up.
-        """
-        exact = [rights for pattern, rights in self.schemas.items() if schema in (pattern, re.sub(r"\\([_%])", r"\1", pattern))]
-        like = [] if self.literal else [rights for pattern, rights in self.schemas.items() if _like(pattern).fullmatch(schema)]
-        return set().union(*(exact or like))
-
-    def _name(self, name: str) -> str:
-        return name.lower() if self.fold else name
+Place = tuple[str, str | None, str]
+"""A schema, a table of it or None, and both as GRANT takes them."""
 
 
 def run(look: Look) -> list[Finding]:
-    grants = grants_of(look.session)
+    """Grants decide, and where they are unreliable a probe of no row does; says so where a granted role is merely not active."""
     account = "'{}'@'{}'".format(*str(look.session.value("SELECT CURRENT_USER()")).rsplit("@", 1))
-    return [*_places(look, grants, account), *_performance_schema(grants, account), *_process(grants, account),
-            *_triggers_and_binlog(look.session, grants, account)]
+    grants = grants_of(look.session)
+    found = [(_finding(need, place, missing, account), missing, place)
+             for need in NEEDS if need.when(look.plan) for place in _places(look, need)
+             if (missing := _missing(look.session, grants, need, place))]
+    found += [(finding, ["SUPER"], ("*", None, "*.*")) for finding in _triggers_and_binlog(look.session, grants, account)]
+    roles = _inactive_roles(look.session) if found else ""
+    if not roles:
+        return [finding for finding, _missing_rights, _place in found]
+    every = grants_of(look.session, with_roles=True)
+    return [finding if every.lacks(missing, schema, table) else _activate(finding, roles, account)
+            for finding, missing, (schema, table, _shown) in found]
 
 
-def grants_of(session: Session) -> Grants:
-    """The rights of *session*, those of its active roles among them."""
-    literal, fold = session.one("SELECT @@partial_revokes, @@lower_case_table_names")
-    return parsed([str(row[0]) for row in session.query("SHOW GRANTS")], literal=bool(literal), fold=bool(fold))
-
-
-def parsed(lines: Iterable[str], *, literal: bool = False, fold: bool = False) -> Grants:
-    """
-    What *lines* of SHOW GRANTS say. Rights on single columns do not count: every step works on whole rows.
-
-    Lines on routines and roles are passed over.
-    """
-    found = Grants(literal=literal, fold=fold)
-    for line in lines:
-        match = GRANT.match(line)
-        if not match:
-            continue
-        verb, what, schema, table = match.groups()
-        rights = {right.strip() for right in re.sub(r"`(?:[^`]|``)*`", "", what).split(",") if "(" not in right}
-        schema, table = (name[1:-1].replace("``", "`") if name != "*" else name for name in (schema, table))
-        schema, table = found._name(schema), found._name(table)  # noqa: SLF001  # the same class, being built
-        if verb == "REVOKE":
-            found.revoked.setdefault(schema, set()).update(rights)
-        elif schema == "*":
-            found.everywhere |= rights
-        elif table == "*":
-            found.schemas.setdefault(schema, set()).update(rights)
-        else:
-            found.tables.setdefault((schema, table), set()).update(rights)
-    return found
-
-
-def _like(pattern: str) -> re.Pattern[str]:
-    pieces = re.findall(r"\\[_%]|.", pattern, re.DOTALL)
-    return re.compile("".join({"%": ".*", "_": "."}.get(piece, re.escape(piece[-1])) for piece in pieces), re.DOTALL)
-
-
-def _places(look: Look, grants: Grants, account: str) -> list[Finding]:
-    """The table, its schema, the parents of new foreign keys, the ledger's schema, the rehearsal's schema."""
+def _places(look: Look, need: Need) -> list[Place]:
     plan, schema = look.plan.plan, look.schema
+    if need.on in ("table", "parents", "relatives", "leaves"):
+        return [(schema, table, f"{quote(schema)}.{quote(table)}") for table in _tables(look, need.on)]
     rehearsal = plan.rehearsal_schema
-    parents = {key.parent for sql in words.steps_sql(look.plan).values() for key in words.keys(sql)
-               if key.parent and key.parent != look.table}
-    places: list[tuple[tuple[str, ...], str, str | None, str, str]] = [
-        (ON_TABLE, schema, look.table, f"{quote(schema)}.{quote(look.table)}", "the steps of the plan"),
-        (ON_SCHEMA, schema, None, f"{quote(schema)}.*", "the hold in which steps are done"),
-        *((("REFERENCES",), schema, name, f"{quote(schema)}.{quote(name)}", "the new foreign key") for name in sorted(parents)),
-        (ON_LEDGER, plan.ledger_schema or schema, None, f"{quote(plan.ledger_schema or schema)}.*", "the ledger"),
-        (ON_REHEARSAL, rehearsal or ANY_REHEARSAL, None, f"`{rehearsal or REHEARSAL_PATTERN}`.*", "the rehearsal on a clone"),
-    ]
-    return [Finding(
-        NAME, "refuse", f"account {account}",
-        f"lacks {', '.join(missing)} on {shown}, for {purpose}",
-        f"GRANT {', '.join(missing)} ON {shown} TO {account}")
-        for wanted, where, table, shown, purpose in places if (missing := grants.lacks(wanted, where, table))]
+    whole = {"schema": schema, "ledger": plan.ledger_schema or schema, "rehearsal": rehearsal or ANY_REHEARSAL}
+    if need.on in whole:
+        shown = REHEARSAL_PATTERN if need.on == "rehearsal" and not rehearsal else whole[need.on]
+        return [(whole[need.on], None, f"`{shown}`.*" if shown == REHEARSAL_PATTERN else f"{quote(shown)}.*")]
+    if need.on == "server":
+        return [("*", None, "*.*")]
+    return [("performance_schema", need.on, f"performance_schema.{need.on}")]
 
 
-def _performance_schema(grants: Grants, account: str) -> list[Finding]:
-    hidden = [t for t in LOCK_TABLES_SEEN if grants.lacks(("SELECT",), "performance_schema", t)]
-    if not hidden:
-        return []
-    return [Finding(
-        NAME, "refuse", f"account {account}",
-        f"could not look: lacks SELECT on performance_schema.{' and '.join(hidden)}, so it cannot see who holds the "
-        "table and no gap in the traffic can be found",
-        " and ".join(f"GRANT SELECT ON performance_schema.{t} TO {account}" for t in hidden)
-        + f", or fire without a guard, at the cost of some transactions (1213), with --accept {NO_GAP}",
-        NO_GAP, could_not_look=True)]
+def _tables(look: Look, which: str) -> list[str]:
+    if which == "table":
+        return [look.table]
+    if which == "relatives":
+        related = catalogue.related_tables(look.session, look.schema, look.table)
+        return [table for schema, table in related if schema == look.schema and not catalogue.exists(look.session, schema, table)]
+    if which == "leaves":
+        return [leaf.table for leaf in look.plan.pre_deploy.leaf
+                if catalogue.has_column(look.session, look.schema, leaf.table, leaf.column)]
+    keys = [key for sql in words.steps_sql(look.plan).values() for key in words.keys(sql)]
+    return sorted({key.parent for key in keys if key.parent and key.parent.lower() != look.table.lower()})
 
 
-def _process(grants: Grants, account: str) -> list[Finding]:
-    if not grants.lacks(("PROCESS",), "*"):
-        return []
-    return [Finding(
-        NAME, "warn", f"account {account}",
-        "lacks PROCESS, so the age of open transactions and the row versions left for instant changes are not seen",
-        f"GRANT PROCESS ON *.* TO {account}")]
+def _missing(session: Session, grants: Grants, need: Need, place: Place) -> list[str]:
+    if not need.probe:
+        return grants.lacks(need.rights, *place[:2])
+    try:
+        session.query(need.probe)
+    except StatementFailed as error:
+        if not unavailable(error):
+            raise
+        return list(need.rights)
+    return []
+
+
+def _finding(need: Need, place: Place, missing: list[str], account: str) -> Finding:
+    rights = ", ".join(missing)
+    return Finding(
+        NAME, "warn" if need.lost and not need.accept else "refuse", f"account {account}",
+        f"could not look: lacks {rights} on {place[2]}, for {need.by}: {need.lost}" if need.lost else
+        f"lacks {rights} on {place[2]}, for {need.by}",
+        f"GRANT {rights} ON {place[2]} TO {account}" + (f", or {need.otherwise} with --accept {need.accept}" if need.accept else ""),
+        need.accept, could_not_look=bool(need.lost))
+
+
+def _inactive_roles(session: Session) -> str:
+    """Granted roles, if any of them is not active in this session, as SET DEFAULT ROLE takes them."""
+    granted = granted_roles(str(row[0]) for row in session.query("SHOW GRANTS"))
+    active = str(session.value("SELECT CURRENT_ROLE()")).split(",")
+    return "" if set(granted) <= set(active) else ", ".join(granted)
+
+
+def _activate(finding: Finding, roles: str, account: str) -> Finding:
+    return replace(finding, remedy=f"SET DEFAULT ROLE {roles} TO {account}: a role that it was granted has this right and is not active "
+                                   "(activate_all_roles_on_login is off)")
 
 
 def _triggers_and_binlog(session: Session, grants: Grants, account: str) -> list[Finding]:

@@ -6,15 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from steps.checks import words
 from steps.checks.finding import NO_GAP, Finding, Look, unavailable
+from steps.checks.known_bad import known_bad
 from steps.errors import StatementFailed
 from steps.mysql import VALUE, Session
 
 NAME = "server"
 OLDEST = (8, 0, 29)
-BAD_INSTANT = ((8, 0, 29), (8, 0, 31))
 FLAVOURS = {"mariadb": "MariaDB", "tidb": "TiDB", "vitess": "Vitess", "planetscale": "PlanetScale"}
-READ_ONLY = ("innodb_read_only", "read_only", "super_read_only")
+READ_ONLY = ("innodb_read_only", "read_only", "super_read_only", "transaction_read_only")
 CLUSTER = ("pxc_strict_mode", "wsrep_on")
 
 
@@ -34,7 +35,7 @@ class Facts:
 
 
 def run(look: Look) -> list[Finding]:
-    return judge(facts(look.session))
+    return judge(facts(look.session), moves=any(words.moves_existing(sql) for sql in words.steps_sql(look.plan).values()))
 
 
 def facts(session: Session) -> Facts:
@@ -54,12 +55,12 @@ def sees_metadata_locks(session: Session) -> bool:
     return bool(session.query("SELECT 1 FROM performance_schema.metadata_locks LIMIT 1"))
 
 
-def judge(facts: Facts) -> list[Finding]:
-    """Every finding of *facts*; a server that is not supported is told alone."""
+def judge(facts: Facts, *, moves: bool = False) -> list[Finding]:
+    """Every finding of *facts*; *moves* is whether the plan moves existing columns. A server that is not supported is told alone."""
     other = unsupported(facts)
     if other:
         return [other]
-    return [*_cluster(facts), *_bad_version(facts), *_read_only(facts), *_blind(facts)]
+    return [*_cluster(facts), *_bad_version(facts, moves=moves), *_read_only(facts), *_blind(facts)]
 
 
 def unsupported(facts: Facts) -> Finding | None:
@@ -92,16 +93,14 @@ def _cluster(facts: Facts) -> list[Finding]:
         "roll out with the cluster's own means (RSU), not with this tool")]
 
 
-def _bad_version(facts: Facts) -> list[Finding]:
-    """Instant row versions corrupt data or break backups there (cases C34, C35)."""
-    if not BAD_INSTANT[0] <= facts.number <= BAD_INSTANT[1]:
-        return []
+def _bad_version(facts: Facts, *, moves: bool) -> list[Finding]:
+    """Versions that damage what a rollout does; the table is in :mod:`steps.checks.known_bad`."""
+    said = f"{facts.version} {facts.comment}".lower()
     return [Finding(
-        NAME, "refuse", f"server {facts.version}",
-        "has known bugs with instant columns: recovery and dropping and adding one name again can corrupt a table, "
-        "and XtraBackup refuses such tables",
-        "upgrade to 8.0.32 or later, or go on with --accept known-bad-version",
-        "known-bad-version")]
+        NAME, "refuse", f"server {facts.version}", bad.what,
+        f"{bad.remedy}, or go on with --accept known-bad-version",
+        "known-bad-version")
+        for bad in known_bad(facts.number, said, moves=moves)]
 
 
 def _read_only(facts: Facts) -> list[Finding]:

@@ -107,6 +107,17 @@ def removed_columns(alter: str) -> list[str]:
     return found
 
 
+def moves_existing(alter: str) -> bool:
+    """Whether *alter* puts a column that is there already into another place."""
+    return any(clause[0].upper() in ("MODIFY", "CHANGE") and {"AFTER", "FIRST"} & {word.upper() for word in clause}
+               for clause in clauses(alter))
+
+
+def places_between(alter: str) -> bool:
+    """Whether *alter* puts any column before another one."""
+    return any({"AFTER", "FIRST"} & {word.upper() for word in clause} for clause in clauses(alter))
+
+
 def _key(clause: list[str], named: str) -> Key | None:
     opening = clause.index("(")
     lists = list(_lists(clause))

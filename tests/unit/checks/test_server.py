@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from steps.checks.server import Facts, judge, unsupported
+from steps.checks.known_bad import KNOWN_BAD
+from steps.checks.server import OLDEST, Facts, judge, unsupported
 
 GOOD = "9.7.4"
 
@@ -44,6 +45,19 @@ def test_known_bad_versions_are_refused_unless_accepted(version: str) -> None:
     assert "--accept known-bad-version" in finding.remedy
 
 
+def test_versions_that_lose_moved_columns_matter_only_to_plans_that_move_some() -> None:
+    assert judge(Facts("8.0.36"), moves=False) == []
+    assert judge(Facts("8.0.37"), moves=True) == []
+    [finding] = judge(Facts("8.0.36"), moves=True)
+
+    assert (finding.severity, finding.accept) == ("refuse", "known-bad-version")
+    assert "a crash soon after it can corrupt the table" in finding.what
+
+
+def test_the_table_of_bad_versions_lists_none_that_is_refused_as_too_old() -> None:
+    assert all(OLDEST <= bad.first <= bad.last for bad in KNOWN_BAD)
+
+
 @pytest.mark.parametrize("variables", [{"wsrep_on": "ON"}, {"pxc_strict_mode": "ENFORCING", "wsrep_on": "OFF"}])
 def test_clusters_are_refused(variables: dict[str, str]) -> None:
     [finding] = judge(Facts(GOOD, "", variables))
@@ -56,7 +70,7 @@ def test_a_server_built_for_clusters_that_is_none_is_clean() -> None:
     assert judge(Facts(GOOD, "", {"wsrep_on": "OFF"})) == []
 
 
-@pytest.mark.parametrize("switch", ["read_only", "super_read_only", "innodb_read_only"])
+@pytest.mark.parametrize("switch", ["read_only", "super_read_only", "innodb_read_only", "transaction_read_only"])
 def test_a_read_only_server_is_refused(switch: str) -> None:
     [finding] = judge(Facts(GOOD, "", {switch: "ON", "wsrep_on": "OFF"}))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steps.checks.privileges import parsed
+from steps.checks.grants import parsed
 
 
 @pytest.mark.parametrize("line", [

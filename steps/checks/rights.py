@@ -1,0 +1,76 @@
+"""
+The table of rights: which right, on what, who needs it, and what is lost without it. Least privilege is exactly this list.
+
+Measured on 9.7.4: with these and no others a whole life works (all phases, cleanup, and back to V0); ALTER alone carries the steps
+of a plan on the table, so neither CREATE, DROP nor INDEX is asked for there. Ending our own statements needs no right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from steps.checks.finding import NO_GAP
+from steps.plan import Plan
+
+
+def _always(_: Plan) -> bool:
+    return True
+
+
+def _removes(plan: Plan) -> bool:
+    return bool(plan.removed_columns or plan.renames)
+
+
+@dataclass(frozen=True)
+class Need:
+    """
+    *rights* on a kind of place (a table of performance_schema by its name) for *by*.
+
+    Without *lost* nothing else helps and the check refuses; with it the run goes on without: a warning, or, with *accept*, refused
+    until acknowledged. *probe* asks the server instead of reading grants. *when* says for which plans it counts.
+    """
+
+    rights: tuple[str, ...]
+    on: str
+    by: str
+    lost: str = ""
+    accept: str | None = None
+    otherwise: str = ""
+    probe: str = ""
+    when: Callable[[Plan], bool] = _always
+
+
+def _gap(table: str) -> Need:
+    return Need(("SELECT",), table, "finding a gap in the traffic", "it cannot see who holds the table", NO_GAP,
+                "fire without a guard, at the cost of some transactions (1213),", f"SELECT 1 FROM performance_schema.{table} LIMIT 0")
+
+
+def _evidence(table: str) -> Need:
+    return Need(("SELECT",), table, "the evidence that nobody uses the old columns",
+                "cleanup will need --accept cleanup-unseen, and its watch for errors sees none",
+                probe=f"SELECT 1 FROM performance_schema.{table} LIMIT 0", when=lambda plan: bool(plan.removed_columns))
+
+
+NEEDS = (
+    Need(("SELECT", "INSERT", "UPDATE", "REFERENCES", "ALTER", "TRIGGER"), "table", "the steps of the plan, its passes and its triggers"),
+    Need(("LOCK TABLES",), "schema", "the hold in which steps are done"),
+    Need(("REFERENCES",), "parents", "the new foreign key"),
+    Need(("SELECT",), "relatives", "the rehearsal, whose clone gets its foreign keys"),  # only of those it sees nothing of
+    Need(("SELECT", "ALTER"), "leaves", "the foreign key that is due there"),
+    Need(("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE"), "ledger", "the ledger"),
+    Need(("DROP",), "ledger", "cleanup's archive", when=lambda plan: bool(plan.removed_columns)),
+    Need(("SELECT", "INSERT", "UPDATE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER", "TRIGGER"), "rehearsal",
+         "the rehearsal on a clone"),
+    _gap("metadata_locks"),
+    _gap("threads"),
+    Need(("PROCESS",), "server", "looking at open transactions",
+         "their age, old snapshots, and the row versions left for instant changes are not seen",
+         probe="SELECT 1 FROM information_schema.INNODB_TRX LIMIT 1"),
+    Need(("REPLICATION CLIENT",), "server", "looking at replication", "whether this server is itself a replica is not seen",
+         probe="SHOW REPLICA STATUS"),
+    Need(("SELECT", "SHOW VIEW", "TRIGGER", "EVENT", "EXECUTE"), "schema", "seeing what else names the table",
+         "foreign keys, views, triggers, events and routines that this account may not see are not told or waited for", when=_removes),
+    _evidence("events_statements_summary_by_digest"),
+    _evidence("events_errors_summary_global_by_error"),
+)
