@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import Token, TokenType
 
-from steps import catalogue, stubs, sync
+from steps import canary, catalogue, sample, stubs, sync
 from steps.catalogue import Trigger
 from steps.clone import Clone
 from steps.errors import Refused, StatementFailed
@@ -40,6 +40,9 @@ def clone_all(live: Session, clone: Clone) -> None:
             clone.notes.append(f"could not look: trigger {trigger.name} of the table was not rehearsed ({reason})")
         else:
             clone.foreign_triggers.append(trigger.name)
+    refused = _act_once(clone) if clone.foreign_triggers else ""
+    if refused:
+        remove(clone, refused)
 
 
 @dataclass(frozen=True)
@@ -107,3 +110,37 @@ def _reaches_out(tokens: list[Token], around: _Around) -> str:
         if word.lower() in around.views:
             return f"its body names the view {word}"
     return ""
+
+
+def refuse_broken(clone: Clone, step: str) -> None:
+    """
+    After a step the table's own triggers must still take a row: MySQL accepts the ALTER and then fails every write (case C40).
+
+    Raises:
+        Refused: they do not.
+    """
+    if not clone.foreign_triggers:
+        return
+    reason = _act_once(clone)
+    if reason:
+        raise Refused(f"step {step}", f"afterwards the table's own triggers ({', '.join(clone.foreign_triggers)}) fail on every write: "
+                      f"{reason}", "change or drop the trigger first, or correct the plan; nothing was touched")
+
+
+def _act_once(clone: Clone) -> str:
+    """Insert, update and delete a row in transactions that are rolled back; the reason why that does not work, or nothing."""
+    try:
+        canary.sing(clone.session, clone.table, clone.schema, ())
+        sample.touch(clone)
+    except (Refused, StatementFailed) as error:
+        return error.reason
+    return ""
+
+
+def remove(clone: Clone, reason: str) -> None:
+    """Take them off the clone again, because they do not take rows that nobody but us would write; told in the notes."""
+    for name in clone.foreign_triggers:
+        clone.session.verbatim(f"DROP TRIGGER {quote(name)}")
+    clone.notes.append(f"could not look: the table's own triggers ({', '.join(clone.foreign_triggers)}) refuse a plain row ({reason}), so "
+                       "steps and sync were rehearsed without them")
+    clone.foreign_triggers.clear()

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from steps import canary, catalogue, foreign_triggers, holders, rungs, sample, smoke, stubs, sync, waits
 from steps.agreement import Pair
 from steps.asking import Learned, best_way
+from steps.baseline import baseline_of
 from steps.catalogue import Shape, differences
 from steps.clone import Clone
-from steps.errors import CanaryFailed, LockTimeout, Refused, StatementFailed
+from steps.errors import CanaryFailed, LockTimeout, Refused
 from steps.ladder import Ladder, Stair, Way
 from steps.mysql import Session, quote
 from steps.phase import Phase
@@ -64,7 +65,7 @@ def rehearse(live: Session, target: Target, plan: Plan, baseline_sql: str | None
         clone = Clone(session, plan, target.schema)
         create_sql = baseline_sql or catalogue.create_statement(live, target.schema, plan.table)
         stubs.parents(live, clone, create_sql)
-        baseline = baseline_sql or _baseline_of(clone, create_sql)
+        baseline = baseline_sql or baseline_of(clone, create_sql)
         clone.send(baseline)
         taken = sample.take(live, clone, plan.rehearsal.sample_rows) if baseline_sql is None and plan.rehearsal.sample_rows else None
         stubs.children(live, clone)
@@ -116,6 +117,17 @@ class _Climb:
         return Rehearsed(self.ladder, pairs, triggers, self.baseline_sql, min(10.0, max(1.0, slowness)), tuple(clone.notes),
                          self.learned, self.sample)
 
+    def _sing(self, pairs: tuple[Pair, ...]) -> tuple[str, ...]:
+        """The canary; where the table's own triggers will not have its rows, without them, and the live canary decides (`canary`)."""
+        clone = self.clone
+        try:
+            return canary.sing(clone.session, clone.table, clone.schema, pairs)
+        except Refused as unseen:
+            if not clone.foreign_triggers:
+                raise
+            foreign_triggers.remove(clone, unseen.reason)
+            return canary.sing(clone.session, clone.table, clone.schema, pairs)
+
     def _carried_defaults(self) -> None:
         """A column that stands beside its old name has been given its definition as information_schema tells it."""
         for rename in self.clone.plan.dual_renames:
@@ -139,7 +151,7 @@ class _Climb:
                 raise Refused(f"step {rung.name}", "changes nothing on this table", "remove the step; the table already has its effect")
             stairs.append(Stair(rung.name, up, Way(rung.down(below), "INSTANT"), now, rung.phase.value, rung.after_first_pass))
             self.defaults.append(clone.defaults())
-            _still_writable(clone, rung.name)
+            foreign_triggers.refuse_broken(clone, rung.name)
             below = now
         self.ladder = Ladder(self.ladder.baseline, tuple(stairs))
 
@@ -178,7 +190,7 @@ class _Climb:
             raise Refused("sync triggers", "read back from the server as another text than was sent, so they could never be compared",
                           "rename columns whose names hold backticks, or leave them out of the plan's pairs")
         try:
-            clone.notes += canary.sing(session, clone.table, clone.schema, pairs)
+            clone.notes += self._sing(pairs)
         except CanaryFailed as error:
             raise Refused(error.subject, f"{error.reason} (on the clone)", "another trigger interferes, or the plan's maps are wrong; "
                           "nothing was touched") from None
@@ -200,48 +212,3 @@ def _other_defaults(have: dict[str, str], want: dict[str, str]) -> list[str]:
     """Columns whose constant default information_schema shows alike and SHOW CREATE TABLE does not."""
     return [f"column {name}: its default comes back as another text" for name in sorted(have.keys() & want.keys())
             if have[name] != want[name]]
-
-
-def _still_writable(clone: Clone, name: str) -> None:
-    """
-    After a step the table's own triggers must still take a row: MySQL accepts the ALTER and then fails every write (case C40).
-
-    Raises:
-        Refused: they do not.
-    """
-    if not clone.foreign_triggers:
-        return
-    try:
-        canary.sing(clone.session, clone.table, clone.schema, ())
-        sample.touch(clone)
-    except (Refused, StatementFailed) as error:
-        raise Refused(f"step {name}", f"afterwards the table's own triggers ({', '.join(clone.foreign_triggers)}) fail on every write: "
-                      f"{error.reason}", "change or drop the trigger first, or correct the plan; nothing was touched") from None
-
-
-def _baseline_of(clone: Clone, create_sql: str) -> str:
-    """
-    The table before any step: *create_sql* itself, or, for a table found half-way, what the downs leave of it.
-
-    Each stair is tried from the top: downs from there, then ups again, must give the same table.
-    """
-    clone.send(create_sql)
-    expand = [rung for rung in rungs.rungs(clone.plan) if rung.phase is Phase.PRE_DEPLOY]
-    found = clone.shape()
-    for position in range(len(expand), 0, -1):
-        try:
-            for rung in reversed(expand[:position]):
-                best_way(clone, rung.name, rung.down(found), adds_fk=False)
-            candidate = clone.create_statement()
-            for rung in expand[:position]:
-                sql = rung.up(clone.shape())
-                best_way(clone, rung.name, sql, adds_fk="FOREIGN KEY" in sql.upper())
-            if clone.shape() == found:
-                return candidate
-        except Refused:
-            pass
-        finally:
-            clone.session.verbatim(f"DROP TABLE {quote(clone.table)}")
-        clone.send(create_sql)
-    clone.session.verbatim(f"DROP TABLE {quote(clone.table)}")
-    return create_sql

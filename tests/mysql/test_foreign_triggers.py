@@ -116,3 +116,17 @@ def test_a_body_that_reaches_outside_is_not_made_and_told(session: Session, empt
     assert reason in note
     assert end_state(logged, session, empty) == before
     assert session.query(f"SELECT * FROM {quote(names['other'])}.seen") == []
+
+
+@pytest.mark.parametrize("body", ["BEGIN IF NEW.note IS NULL THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'note it'; END IF; END",
+                                  "BEGIN IF NEW.status = 'failed' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'never'; END IF; END"])
+def test_a_trigger_that_takes_no_plain_row_blames_no_step_and_is_told(session: Session, empty: Target, logged: App, tmp_path: Path,
+                                                                     body: str) -> None:
+    logged.run(f"CREATE TRIGGER strict BEFORE INSERT ON job FOR EACH ROW {body}")
+    before = end_state(logged, session, empty)
+
+    found = rehearse(session, empty, small(tmp_path))
+
+    assert [note[:33] for note in found.notes if "could not look" in note] == ["could not look: the table's own t"]
+    assert found.ladder.top == 1
+    assert end_state(logged, session, empty) == before
