@@ -8,6 +8,10 @@ from flows import actions
 from flows.cli.ending import ending
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.params import Request
+from steps import catalogue, handover
+from steps.estimates import estimate_ms
+from steps.ladder import Way
+from steps.rollout import Rollout
 from steps.target import target_of
 
 
@@ -18,15 +22,22 @@ def rehearse(plan: PlanName, database_url: DatabaseUrl = None, settings: Setting
         with actions.desk(request, target_of(database_url)) as desk:
             actions.refuse_unfit(desk)
             rehearsed = desk.rehearsed()
-        end.document |= {"stairs": [{"step": stair.name, "up": stair.up.algorithm, "down": stair.down.algorithm,
-                                     "after_first_pass": stair.after_first_pass} for stair in rehearsed.ladder.stairs],
-                         "notes": list(rehearsed.notes)}
+            rows = catalogue.estimated_rows(desk.session, desk.schema, desk.table)
+            stairs = [{"step": stair.name, "up": _algorithm(desk, stair.up, rows), "down": _algorithm(desk, stair.down, rows),
+                       "after_first_pass": stair.after_first_pass} for stair in rehearsed.ladder.stairs]
+        end.document |= {"stairs": stairs, "notes": list(rehearsed.notes)}
         if as_json:
             return
         table = Table("step", "up", "way back")
-        for stair in rehearsed.ladder.stairs:
-            table.add_row(stair.name, stair.up.algorithm, stair.down.algorithm)
+        for stair in stairs:
+            table.add_row(str(stair["step"]), str(stair["up"]), str(stair["down"]))
         end.console.print(table)
         for note in rehearsed.notes:
             end.say(note)
         end.say("every step goes up and comes back, each landing exactly one stair lower")
+
+
+def _algorithm(desk: Rollout, way: Way, rows: int) -> str:
+    """How the step would be taken on the live table's *rows* rows."""
+    handed_over = handover.is_due(desk, way, estimate_ms(way, rows) * desk.slowness)
+    return handover.ALGORITHM if handed_over else way.algorithm
