@@ -27,7 +27,7 @@ from steps import catalogue, ddl, plan_loader
 from steps.rollout import Person, opened
 from steps.target import Target, target_of
 
-ROWS = int(os.environ.get("ROWS", 50_000 if os.environ.get("QUICK") else 1_000_000))
+ROWS = int(os.environ.get("ROWS") or (50_000 if os.environ.get("QUICK") else 1_000_000))
 CLIENTS, RATE_PER_S = 8, 80.0
 PROBE_S = 0.005
 LONGEST_S = 1800
