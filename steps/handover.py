@@ -138,7 +138,8 @@ def _copy(rollout: Rollout, alter: str) -> float:
     keys = catalogue.shape(rollout.session, rollout.schema, rollout.table).foreign_keys
     add = ", ".join(f"ADD CONSTRAINT {quote(KEY_PREFIX + name)} {text}" for name, text in keys.items())
     orders = Orders(
-        lock=names.lock, holders=_holders([(rollout.schema, rollout.table), *related], plain=rollout.limits.plain),
+        lock=names.lock, relatives=_holders(related, plain=rollout.limits.plain),
+        holders=_holders([(rollout.schema, rollout.table), *related], plain=rollout.limits.plain),
         gap_wait_s=rollout.limits.gap_wait_s, hold=f"LOCK TABLES {names.full(names.table)} WRITE, {names.full(names.new)} WRITE",
         copy=("SET SESSION foreign_key_checks = 0", f"DROP TABLE {names.full(names.new)}",
               f"CREATE TABLE {names.full(names.new)} LIKE {names.full(names.table)}", "SET SESSION foreign_key_checks = 1"),
@@ -166,7 +167,8 @@ def _copy(rollout: Rollout, alter: str) -> float:
 
 
 def _holders(tables: list[tuple[str, str]], *, plain: bool) -> str:
-    if plain:
+    """A query that counts who holds one of *tables*; without a right to look, or a table, always nobody."""
+    if plain or not tables:
         return "SELECT 0"
     each = " OR ".join(f"(OBJECT_SCHEMA = {literal(schema)} AND OBJECT_NAME = {literal(table)})" for schema, table in tables)
     return ("SELECT COUNT(*) FROM performance_schema.metadata_locks WHERE OBJECT_TYPE = 'TABLE' AND OWNER_THREAD_ID <> "
