@@ -37,13 +37,19 @@ def estimate_ms(rows: int) -> float:
 
 def is_due(rollout: Rollout, way: Way, blocked_ms: float) -> bool:
     """Whether *way* copies for longer than the plan lets writes be blocked, and the tool is there to do it instead."""
-    return way.algorithm == "COPY" and blocked_ms > rollout.plan.plan.max_blocked_s * 1000 and handover_tool.why_not(rollout.plan) is None
+    return _blocks(rollout, way, blocked_ms) and not way.before and handover_tool.why_not(rollout.plan) is None
+
+
+def _blocks(rollout: Rollout, way: Way, blocked_ms: float) -> bool:
+    return way.algorithm == "COPY" and blocked_ms > rollout.plan.plan.max_blocked_s * 1000
 
 
 def refusals(rollout: Rollout, ladder: Ladder, stair: Stair, way: Way, to: int, blocked_ms: float, *, back: bool) -> list[Finding]:
     """A finding where the step to *to* is a copy that would block writes for too long and that cannot be handed over (case C09)."""
+    if not _blocks(rollout, way, blocked_ms):
+        return []
     limit_s = rollout.plan.plan.max_blocked_s
-    reason = _why_not(rollout, ladder, stair, to, back=back) if way.algorithm == "COPY" and blocked_ms > limit_s * 1000 else None
+    reason = "an index has to be put back first" if way.before else _why_not(rollout, ladder, stair, to, back=back)
     if not reason:
         return []
     return [Finding("copy-blocks", "refuse", f"step {stair.name}{' (way back)' if back else ''}",
@@ -132,13 +138,13 @@ def _copy(rollout: Rollout, alter: str) -> float:
     keys = catalogue.shape(rollout.session, rollout.schema, rollout.table).foreign_keys
     add = ", ".join(f"ADD CONSTRAINT {quote(KEY_PREFIX + name)} {text}" for name, text in keys.items())
     orders = Orders(
-        lock=names.lock, holders=_holders([(rollout.schema, rollout.table), *related], plain=rollout.limits.plain),
+        lock=names.lock, relatives=_holders(related, plain=rollout.limits.plain),
+        holders=_holders([(rollout.schema, rollout.table), *related], plain=rollout.limits.plain),
         gap_wait_s=rollout.limits.gap_wait_s, hold=f"LOCK TABLES {names.full(names.table)} WRITE, {names.full(names.new)} WRITE",
         copy=("SET SESSION foreign_key_checks = 0", f"DROP TABLE {names.full(names.new)}",
               f"CREATE TABLE {names.full(names.new)} LIKE {names.full(names.table)}", "SET SESSION foreign_key_checks = 1"),
         keys=("SET SESSION foreign_key_checks = 0", f"ALTER TABLE {names.full(names.new)} {add}, ALGORITHM=INPLACE",
               "SET SESSION foreign_key_checks = 1") if add else ())
-
     at = dict[str, float]()
 
     def told(line: str) -> None:
@@ -161,7 +167,8 @@ def _copy(rollout: Rollout, alter: str) -> float:
 
 
 def _holders(tables: list[tuple[str, str]], *, plain: bool) -> str:
-    if plain:
+    """A query that counts who holds one of *tables*; without a right to look, or a table, always nobody."""
+    if plain or not tables:
         return "SELECT 0"
     each = " OR ".join(f"(OBJECT_SCHEMA = {literal(schema)} AND OBJECT_NAME = {literal(table)})" for schema, table in tables)
     return ("SELECT COUNT(*) FROM performance_schema.metadata_locks WHERE OBJECT_TYPE = 'TABLE' AND OWNER_THREAD_ID <> "

@@ -37,13 +37,13 @@ sub _all {
 
 sub _say { local $| = 1; print "$_[0]\n"; return }
 
-# Returns once nobody was seen holding the table; with $statement once that has been carried out, too.
+# Returns once $holders finds nobody; with $statement once that has been carried out, too.
 sub _in_gap {
-   my ($self, $statement) = @_;
+   my ($self, $holders, $statement) = @_;
    my $until = Time::HiRes::time() + $ENV{ROLLOUT_GAP_WAIT_S};
    my $tries = 0;
    while (1) {
-      my ($held) = $self->_dbh->selectrow_array($ENV{ROLLOUT_HOLDERS});
+      my ($held) = $self->_dbh->selectrow_array($holders);
       if (!$held) {
          return unless $statement;
          return if eval { local $self->_dbh->{PrintError} = 0; $self->_dbh->do($statement); 1 };
@@ -55,11 +55,11 @@ sub _in_gap {
    }
 }
 
-sub before_create_new_table { $_[0]->_in_gap; return }
+sub before_create_new_table { $_[0]->_in_gap($ENV{ROLLOUT_RELATIVES}); return }
 
 sub after_create_new_table {
    my ($self) = @_;
-   $self->_in_gap;
+   $self->_in_gap($ENV{ROLLOUT_RELATIVES});
    $self->_all($ENV{ROLLOUT_COPY});
    return;
 }
@@ -67,7 +67,7 @@ sub after_create_new_table {
 sub before_create_triggers {
    my ($self) = @_;
    _say('__LOOKING__');
-   $self->_in_gap($ENV{ROLLOUT_HOLD});
+   $self->_in_gap($ENV{ROLLOUT_HOLDERS}, $ENV{ROLLOUT_HOLD});
    _say('__HELD__');
    $self->_all($ENV{ROLLOUT_KEYS});
    return;
@@ -81,9 +81,10 @@ sub after_create_triggers { $_[0]->_dbh->do('UNLOCK TABLES'); return }
 
 @dataclass(frozen=True)
 class Orders:
-    """What the hooks are told: statements by the line."""
+    """What the hooks are told: statements by the line; *relatives* and *holders* count who holds the table's relatives, and it or them."""
 
     lock: str
+    relatives: str
     holders: str
     gap_wait_s: float
     copy: tuple[str, ...]
@@ -91,5 +92,6 @@ class Orders:
     keys: tuple[str, ...]
 
     def environment(self) -> dict[str, str]:
-        return {"ROLLOUT_LOCK": self.lock, "ROLLOUT_HOLDERS": self.holders, "ROLLOUT_GAP_WAIT_S": f"{self.gap_wait_s:g}",
-                "ROLLOUT_COPY": "\n".join(self.copy), "ROLLOUT_HOLD": self.hold, "ROLLOUT_KEYS": "\n".join(self.keys)}
+        return {"ROLLOUT_LOCK": self.lock, "ROLLOUT_RELATIVES": self.relatives, "ROLLOUT_HOLDERS": self.holders,
+                "ROLLOUT_GAP_WAIT_S": f"{self.gap_wait_s:g}", "ROLLOUT_COPY": "\n".join(self.copy), "ROLLOUT_HOLD": self.hold,
+                "ROLLOUT_KEYS": "\n".join(self.keys)}

@@ -114,8 +114,8 @@ def copy(plan: Plan, target: Target, alter: str, new_table: str, orders: Orders,
     """
     Let the tool copy the table to *new_table* and keep both in step; *told* gets each of its lines, without secrets and rows.
 
-    *watched(quickly)* gives a watch over the tool's session: quickly while it looks for its gap, at leisure before. The
-    process is ended with us, whatever ends us. What it made stays for the caller to swap or to remove.
+    *watched(quickly)* gives a watch over the tool's session: quickly while it looks for its gap, at leisure before and
+    while it holds the table. The process is ended with us, whatever ends us. What it made stays for the caller to swap or to remove.
 
     Raises:
         Stopped: it failed, or ran over `handover.deadline_s`; carries the end of what it said.
@@ -139,8 +139,9 @@ def copy(plan: Plan, target: Target, alter: str, new_table: str, orders: Orders,
                         told(line)
                     if line in (LOOKING, HELD) or line.startswith("Created plugin"):
                         watches.pop_all().close()
-                        if line != HELD:
-                            watches.enter_context(watched(line == LOOKING))
+                        watches.enter_context(watched(line == LOOKING))
+                    elif line.endswith("Created triggers OK."):
+                        watches.pop_all().close()
             code = process.wait()
         finally:
             late.cancel()

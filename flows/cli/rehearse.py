@@ -19,8 +19,8 @@ def rehearse(plan: PlanName, database_url: DatabaseUrl = None, settings: Setting
             actions.refuse_unfit(desk)
             rehearsed = desk.rehearsed()
             steps = forecast.steps(desk)
-        end.document |= {"stairs": [{"step": stair.name, "up": stair.up.algorithm, "down": stair.down.algorithm,
-                                     "after_first_pass": stair.after_first_pass} for stair in rehearsed.ladder.stairs],
+        end.document |= {"stairs": [{"step": step["step"], "up": step["up"]["algorithm"], "down": step["down"]["algorithm"],
+                                     "after_first_pass": step["after_first_pass"]} for step in steps],
                          "steps": steps, "sample": rehearsed.sample.to_json() if rehearsed.sample else None,
                          "slowness": round(rehearsed.slowness, 2), "notes": list(rehearsed.notes)}
         if as_json:

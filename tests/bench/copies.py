@@ -2,7 +2,7 @@
 `make bench-copies`: the widening of jobType under traffic, by MySQL's own copy and by hand-over, in one run.
 
 A prober writes one row every few milliseconds: its longest wait between two successes is for how long writes were blocked.
-One million rows, with QUICK=1 fifty thousand; ends by itself within a quarter of an hour.
+One million rows, with QUICK=1 fifty thousand, or ROWS of them; either hand-over or traffic ends after half an hour at the latest.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from steps import catalogue, ddl, plan_loader
 from steps.rollout import Person, opened
 from steps.target import Target, target_of
 
-ROWS = 50_000 if os.environ.get("QUICK") else 1_000_000
+ROWS = int(os.environ.get("ROWS") or (50_000 if os.environ.get("QUICK") else 1_000_000))
 CLIENTS, RATE_PER_S = 8, 80.0
 PROBE_S = 0.005
-LONGEST_S = 600
+LONGEST_S = 1800
 
 
 @dataclass
@@ -118,7 +118,7 @@ def main() -> None:
             moved(target, 0, "plan.max_blocked_s=3600", probed=False)
             fleet.label("hand-over")
             fleet.start("v0", clients=CLIENTS, rate_per_s=RATE_PER_S, seconds=LONGEST_S)
-            handed = moved(target, 1, "plan.max_blocked_s=0", f"handover.command={tool}")
+            handed = moved(target, 1, "plan.max_blocked_s=0", f"handover.command={tool}", f"handover.deadline_s={LONGEST_S}")
             fleet.stop("v0")
             report, wrong = fleet.report(), fleet.final_check(old_side_only=True)
         for way, found in (("copy by MySQL", native), ("hand-over", handed)):
