@@ -11,8 +11,8 @@ from flows import rollback as ways_back
 from flows import rollout as runbook
 from flows.conductor import Conductor
 from flows.params import Request, RollbackRequest, RunRequest, Target
-from steps import catalogue, checks, ddl, end_blockers, plan_loader, pre_deploy, room
-from steps.errors import Busy, FindingsRefused, Refused, Stopped, WrongUsage
+from steps import catalogue, checks, ddl, end_blockers, holders, plan_loader, pre_deploy, room
+from steps.errors import Busy, FindingsRefused, LockTimeout, LockWaited, Refused, Stopped, WrongUsage
 from steps.mysql import VALUE
 from steps.ownership import forget_dead, lock_name
 from steps.passes import Progress
@@ -82,10 +82,21 @@ def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     _refuse_half_way_back(rollout)
     warnings = conduct.task("pre-checks", lambda: refuse_findings(rollout)) + _may_not_end(rollout, request)
     runbook.refuse_gaps(rollout, _phases(request))
-    with owned(rollout, "run", request.model_dump(mode="json", exclude={"plan", "by", "reason"})):
+    with owned(rollout, "run", request.model_dump(mode="json", exclude={"plan", "by", "reason"})), _holder_named(rollout):
         todo = runbook.pending(rollout, _phases(request))  # another run may have ended while this one looked
         runbook.forward(rollout, conduct, _phases(request))
         return Result("run", "done" if todo else "nothing to do", [phase.value for phase in todo], warnings, rollout.ledger.run_id)
+
+
+@contextmanager
+def _holder_named(rollout: Rollout) -> Iterator[None]:
+    """A statement of ours that waited in vain for a lock stops the run with the names of those who hold the table."""
+    try:
+        yield
+    except LockTimeout as error:
+        held = "; ".join(holders.named(rollout.watchdog.session, [pair for part in rollout.tables_to_lock() for pair in part]))
+        raise LockWaited(error.subject, error.reason + (f"; {held}" if held else ""), "everything before it stands; run the same "
+                         "command again once the table is free") from None
 
 
 def what_to_undo(rollout: Rollout, request: RollbackRequest) -> tuple[list[Phase], bool]:
@@ -116,7 +127,7 @@ def rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor) -> 
     refuse_other_plans(rollout)
     ways_back.prepare(rollout, phases, drop_added=request.drop_added)
     warnings = _may_not_end(rollout, request)
-    with owned(rollout, "rollback", request.model_dump(mode="json", exclude={"plan", "by", "reason"})):
+    with owned(rollout, "rollback", request.model_dump(mode="json", exclude={"plan", "by", "reason"})), _holder_named(rollout):
         ways_back.backward(rollout, conduct, phases, drop_added=request.drop_added)
         return Result("rollback", "done", [phase.value for phase in phases], warnings, rollout.ledger.run_id)
 
@@ -125,7 +136,7 @@ def look_first(rollout: Rollout) -> list[checks.Finding]:
     """All findings of all checks, and of the rehearsal; read only but for the scratch schema."""
     begun = rollout.ledger.plan() is not None
     found = checks.findings(checks.Look(rollout.session, rollout.target, rollout.plan, begun=begun))
-    if any(finding.check in ("table-shape", "server", "privileges") and finding.severity == "refuse" and not finding.accept
+    if any(finding.check in ("table-shape", "server", "privileges", "blockers") and finding.severity == "refuse" and not finding.accept
            for finding in found):
         return found  # a clone of a table that is not fit to be cloned would only repeat it
     try:

@@ -35,7 +35,7 @@ from steps.checks import (
     zero_dates,
 )
 from steps.checks.finding import NO_GAP, Check, Finding, Look, could_not_look, unavailable
-from steps.errors import StatementFailed
+from steps.errors import LockTimeout, StatementFailed
 
 __all__ = ["CHECKS", "Check", "Finding", "Look", "findings"]
 
@@ -85,7 +85,8 @@ def findings(look: Look) -> list[Finding]:
     What every check found, in the order of the tuple. Changes nothing, waits for no row lock, reads rows for 60 s at most.
 
     A check that was denied a look, or found nothing to look at, answers with one finding of the third kind. A server of
-    another flavour or age is told alone: its catalogue would answer the other checks wrongly (cases C14, C103 to C105).
+    another flavour or age is told alone: its catalogue would answer the other checks wrongly (cases C14, C103 to C105). So is who
+    keeps the table locked so that no check can read it.
 
     Raises:
         StatementFailed: a check's statement failed for another reason than a missing right.
@@ -93,7 +94,10 @@ def findings(look: Look) -> list[Finding]:
     unsupported = server.unsupported(server.facts(look.session))
     if unsupported:
         return [unsupported]
-    return [finding for check in CHECKS for finding in _answer(check, look)]
+    try:
+        return [finding for check in CHECKS for finding in _answer(check, look)]
+    except LockTimeout:
+        return [blockers.locked_out(look)]
 
 
 def _answer(check: Check, look: Look) -> list[Finding]:

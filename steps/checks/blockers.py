@@ -38,6 +38,16 @@ def run(look: Look) -> list[Finding]:
     return [*judged, *_prepared(look, seen), *_old_snapshots(look, {holder.number for holder in seen if holder.number})]
 
 
+def locked_out(look: Look) -> Finding:
+    """What is told, alone, when a check had to wait for the table longer than it may: somebody has locked it even for readers."""
+    held = "; ".join(holders.named(look.session, [(look.schema, look.table)])) or "by whom could not be seen"
+    return Finding(
+        NAME, "refuse", f"table {look.table}",
+        f"could not look: it is locked even for readers: {held}",
+        "end that session or let it finish, then run again",
+        could_not_look=True)
+
+
 def _blind() -> Finding:
     return Finding(
         NAME, "warn", "metadata locks",

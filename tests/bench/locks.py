@@ -39,9 +39,9 @@ from steps.target import Target
 
 QUICK = bool(os.environ.get("QUICK"))
 HELD_S = 6 if QUICK else 30
-ROLLOUTS = {4: 1, 8: 2, 32: 1} if QUICK else {4: 4, 8: 20, 16: 4, 32: 4}
+ROLLOUTS = {4: 1, 8: 2, 32: 1} if QUICK else {4: 4, 8: 22, 32: 4}
 RATE_PER_CLIENT = 8.0
-ROWS = 3000
+ROWS = 500
 TABLE = "AiAnalysisJob"
 SETTINGS = ["deploy.command=true", "deploy.rollback_command=true", "gap_wait_s=120"]
 
@@ -69,12 +69,14 @@ class Load:
     longest_ms: float = 0.0
     held_ms: float = 0.0
     waits_s: list[float] = field(default_factory=list)
+    alone: list[str] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
 
     def row(self) -> str:
         waits = sorted(self.waits_s) or [0.0]
         return (f"| {self.clients} | {self.requests / max(1, self.seconds):.0f} | {self.rollouts} | {self.killed} | {self.failed} | "
-                f"{len(self.waits_s) / max(1, self.rollouts):.1f} | {1000 * sum(waits) / len(waits):.0f} | {1000 * waits[-1]:.0f} | "
+                f"{len(self.waits_s) / max(1, self.rollouts):.1f} | {len(self.alone)} | "
+                f"{1000 * sum(waits) / len(waits):.0f} | {1000 * waits[-1]:.0f} | "
                 f"{self.held_ms:.0f} | {self.longest_ms:.0f} | {self.seconds / max(1, self.rollouts):.1f} |")
 
 
@@ -205,7 +207,7 @@ def longest_hold_ms(database: Target) -> float:
 def under_load(database: Target, folder: Path, clients: int, rollouts: int) -> Load:
     """*rollouts* whole rollouts there and back to the baseline beside *clients*."""
     load = Load(clients)
-    with traffic(database, folder / f"load-{clients}", clients) as fleet, gaps_timed(load.waits_s):
+    with traffic(database, folder / f"load-{clients}", clients) as fleet, gaps_timed(load.waits_s, load.alone):
         before, began = innodb_deadlocks(database), time.monotonic()
         fleet.label("rollouts")
         for _ in range(rollouts):
@@ -216,6 +218,7 @@ def under_load(database: Target, folder: Path, clients: int, rollouts: int) -> L
                 load.stopped.append(str(stopped)[:200])
                 continue
             load.rollouts += 1
+            told(f"{clients} clients: {load.rollouts} rollouts in {time.monotonic() - began:.0f} s")
         load.held_ms = longest_hold_ms(database)
         load.seconds = time.monotonic() - began
         fleet.label("after")
@@ -229,7 +232,7 @@ def under_load(database: Target, folder: Path, clients: int, rollouts: int) -> L
 
 
 @contextmanager
-def gaps_timed(into: list[float]) -> Iterator[None]:
+def gaps_timed(into: list[float], alone: list[str]) -> Iterator[None]:
     """Note how long each request for an exclusive lock waited for its gap; the statement's own time is not part of it."""
     real = hold.Gap.fire
 
@@ -242,6 +245,7 @@ def gaps_timed(into: list[float]) -> Iterator[None]:
 
         seconds = real(gap, statement, is_long=is_long, before_try=noted)
         into.append(tries[-1] - tries[0] if is_long else seconds)
+        alone.extend([statement] if is_long else [])
         return seconds
 
     hold.Gap.fire = fire  # type: ignore[method-assign]
@@ -259,9 +263,9 @@ def table(found: list[Stall], loads: list[Load]) -> str:
     lines += [f"| {s.way} | {s.longest_ms:.0f} | {s.longest_ms / mine:.1f} | {s.seconds:.1f} | {s.ended} |" if s.longest_ms
               else f"| {s.way} | - | - | - | {s.ended} |" for s in found]
     lines += ["", "Whole rollouts, to shadow_write and back to the baseline:", "",
-              ("| clients | requests/s | rollouts | killed by 1213 (MDL) | failed | exclusive requests each | wait for a gap, mean ms | "
-               "longest ms | longest hold, ms | longest request, ms | seconds each |"),
-              "|---|---|---|---|---|---|---|---|---|---|---|"]
+              ("| clients | requests/s | rollouts | killed by 1213 (MDL) | failed | exclusive requests each | of all, outside a hold | "
+               "wait for a gap, mean ms | longest ms | longest hold, ms | longest request, ms | seconds each |"),
+              "|---|---|---|---|---|---|---|---|---|---|---|---|"]
     return "\n".join(lines + [load.row() for load in loads])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 
@@ -10,7 +11,7 @@ import pytest
 
 from steps import holders, snapshots
 from steps.errors import LockWaited, NoGap, StatementFailed
-from steps.hold import Gap, Limits, hold
+from steps.hold import Gap, Limits, alone, hold
 from steps.mysql import Session, Waits
 from steps.target import Target
 from steps.watchdog import Watchdog
@@ -224,3 +225,74 @@ def test_old_snapshots_are_waited_for_within_a_bound(session: Session, clients: 
     old.run("COMMIT")
     until(lambda: session.value("SELECT SLEEP(0.2)") == 0)  # InnoDB's own cache of transactions
     assert snapshots.wait_until_young(session, 5) == 0
+
+
+@pytest.fixture
+def large(job: App) -> App:
+    """Rows enough for an index build to take a while."""
+    job.run("SET SESSION cte_max_recursion_depth = 100000")
+    job.run("INSERT INTO job (id, note) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 20000) "
+            "SELECT i, REPEAT(SHA2(i, 256), 3) FROM n")
+    return job
+
+
+class Reader:
+    """Begins a transaction on the table as soon as the index build is under way, and keeps it open until told."""
+
+    def __init__(self, client: App, watching: App) -> None:
+        self.client, self.watching = client, watching
+        self.number = client.value("SELECT CONNECTION_ID()")
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        while not self._ended.is_set():
+            if self.watching.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'ALTER TABLE job ADD INDEX%' "
+                                   "AND STATE = 'altering table'"):
+                self.client.run("START TRANSACTION")
+                self.client.rows("SELECT id FROM job LIMIT 1")
+                return
+
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join(10)
+        self.client.run("COMMIT")
+
+
+BUILD = "ALTER TABLE job ADD INDEX n (note(192)), ALGORITHM=INPLACE, LOCK=NONE"
+
+
+def test_an_index_build_that_finds_the_table_held_at_its_end_is_lost_named_and_capped(
+        empty: Target, watchdog: Watchdog, large: App, clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, readers = list[str](), [Reader(clients(), clients())]
+
+    def lost(line: str) -> None:
+        told.append(line)
+        readers[-1].end()
+        readers.append(Reader(clients(), clients()))
+
+    limits = Limits(300, 20)
+    with pytest.raises(LockWaited, match="3 builds, which were lost: job is held by connection") as raised, \
+            alone(empty, watchdog, limits, [(empty.schema, "job")], [], lost) as (_session, gap):
+        gap.fire(BUILD, is_long=True)
+    readers[-1].end()
+
+    assert raised.value.exit_code == 4
+    assert [f"connection {reader.number} " in line for reader, line in zip(readers, told, strict=False)] == [True] * 3
+    assert "`n`" not in large.create_table("job")
+
+
+def test_a_lost_build_is_made_again_once_the_table_is_free(empty: Target, watchdog: Watchdog, large: App, clients: Clients) -> None:
+    told, reader = list[str](), Reader(clients(), clients())
+
+    def lost(line: str) -> None:
+        told.append(line)
+        reader.end()
+
+    with alone(empty, watchdog, Limits(300, 20), [(empty.schema, "job")], [], lost) as (_session, gap):
+        gap.fire(BUILD, is_long=True)
+
+    assert len(told) == 1
+    assert f"job is held by connection {reader.number} (root@" in told[0]
+    assert "KEY `n` (`note`(192))" in large.create_table("job")
