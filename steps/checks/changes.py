@@ -68,7 +68,8 @@ def live_columns(look: Look) -> dict[str, Column]:
 
 def columns_of(look: Look, table: str) -> dict[str, Column]:
     """The columns of another table of the schema by folded name; none where there is no such table."""
-    return _columns(catalogue.shape(look.session, look.schema, table), catalogue.table_collation(look.session, look.schema, table))
+    shape = look.shape_of(table)
+    return _columns(shape, catalogue.table_collation(look.session, look.schema, table)) if shape.columns else {}
 
 
 def _columns(shape: catalogue.Shape, collation: str) -> dict[str, Column]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from steps import catalogue
-from steps.checks import words
+from steps.checks import changes, words
 from steps.checks.finding import BOUNDED, Finding, Look
 from steps.errors import StatementFailed
 from steps.mysql import quote
@@ -13,6 +13,7 @@ from steps.mysql import quote
 NAME = "duplicates"
 MOST = 1000
 MIXED_COLLATIONS = 1267
+COLLATION = re.compile(r"[a-z0-9_]+")
 
 
 def run(look: Look) -> list[Finding]:
@@ -37,15 +38,17 @@ def _keys(look: Look) -> Iterator[tuple[str, str, words.Key]]:
 def _due(look: Look, table: str, key: words.Key) -> bool:
     """Every column is there, and a key of that name is not."""
     sides = [(table, name) for name, _length in key.columns] + [(key.parent, name) for name in key.parent_columns]
-    shape = catalogue.shape(look.session, look.schema, table)
+    shape = look.shape_of(table)
     standing = shape.foreign_keys if key.parent else shape.indexes
     return key.name.lower() not in {name.lower() for name in standing} and all(
-        catalogue.has_column(look.session, look.schema, *side) for side in sides)
+        name.lower() in {column.lower() for column in look.shape_of(owner).columns} for owner, name in sides)
 
 
 def _doubles(look: Look, step: str, table: str, key: words.Key) -> list[Finding]:
-    """Grouped under each column's own collation, as the index will compare; NULLs do not collide."""
-    parts = [f"LEFT({quote(name)}, {length})" if length else quote(name) for name, length in key.columns]
+    """Grouped under the collation that each column will have, as the index will compare; NULLs do not collide."""
+    will_have = _new_collations(look) if table == look.table else {}
+    parts = [(f"LEFT({quote(name)}, {length})" if length else quote(name)) + will_have.get(name.lower(), "")
+             for name, length in key.columns]
     some = " AND ".join(f"{quote(name)} IS NOT NULL" for name, _length in key.columns)
     groups = (f"SELECT {', '.join(parts)}, COUNT(*) FROM {quote(look.schema)}.{quote(table)} WHERE {some} "
               f"GROUP BY {', '.join(parts)} HAVING COUNT(*) > 1")
@@ -58,6 +61,14 @@ def _doubles(look: Look, step: str, table: str, key: words.Key) -> list[Finding]
         f"has {_many(count)} that rows share, as its collation compares them, where step {step} makes "
         f"({', '.join(name for name, _length in key.columns)}) unique (error 1062)",
         f"make them differ; find them with {groups}")]
+
+
+def _new_collations(look: Look) -> dict[str, str]:
+    """COLLATE clauses, by folded column, of columns that a step gives another collation of the same character set."""
+    live, final = changes.live_columns(look), changes.final(look)
+    return {name: f" COLLATE {final[name].collation}" for name, column in live.items()
+            if column.charset == final[name].charset and column.collation != final[name].collation
+            and COLLATION.fullmatch(final[name].collation)}
 
 
 def _orphans(look: Look, step: str, table: str, key: words.Key) -> list[Finding]:

@@ -74,6 +74,19 @@ class Look:
         return catalogue.shape(self.session, self.schema, self.table)
 
     @cached_property
+    def _others(self) -> dict[str, catalogue.Shape]:
+        return {}
+
+    def shape_of(self, table: str) -> catalogue.Shape:
+        """The shape of any table of the schema, looked at once; empty where there is no such table."""
+        if table == self.table:
+            return self.shape
+        if table not in self._others:
+            there = catalogue.exists(self.session, self.schema, table)
+            self._others[table] = catalogue.shape(self.session, self.schema, table) if there else catalogue.Shape()
+        return self._others[table]
+
+    @cached_property
     def collation(self) -> str:
         """The live table's own collation."""
         return catalogue.table_collation(self.session, self.schema, self.table)

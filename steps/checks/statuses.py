@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from steps import catalogue, sync
+from steps import sync
 from steps.agreement import TEXTUAL
 from steps.checks.finding import BOUNDED, Finding, Look
 from steps.mysql import VALUE, quote
@@ -26,33 +26,32 @@ def run(look: Look) -> list[Finding]:
 
 
 def _pair(look: Look, pair: ValueMap) -> list[Finding]:
-    found = _unknown(look, pair.old, pair.to_new, "to_new") if _has(look, pair.old) else []
-    if _has(look, pair.new):
-        found += _unknown(look, pair.new, [*pair.to_old, *pair.keep_old], "to_old and keep_old")
-    if _has(look, pair.old):
-        found += _nulls(look, pair)
-    return found
+    found, nulls = _unknown(look, pair.old, pair.to_new, "to_new") if look.has(pair.old) else ([], 0)
+    if look.has(pair.new):
+        found += _unknown(look, pair.new, [*pair.to_old, *pair.keep_old], "to_old and keep_old")[0]
+    return found + _nulls(look, pair, nulls)
 
 
-def _has(look: Look, column: str) -> bool:
-    return catalogue.has_column(look.session, look.schema, look.table, column)
-
-
-def _unknown(look: Look, column: str, known: Iterable[str], maps: str) -> list[Finding]:
+def _unknown(look: Look, column: str, known: Iterable[str], maps: str) -> tuple[list[Finding], int]:
+    """What the maps do not know, and in how many rows there is nothing at all: one read for both."""
     textual = sync.column_facts(look.session, look.schema, look.table, column).data_type in TEXTUAL
     value = f"CAST({f'CONVERT({quote(column)} USING utf8mb4)' if textual else quote(column)} AS BINARY)"
     words = [word.encode() for word in known]
     rows = look.session.query(
         f"SELECT {BOUNDED} {value}, COUNT(*) FROM {quote(look.schema)}.{quote(look.table)} "
-        f"WHERE {value} NOT IN ({', '.join([VALUE] * len(words))}) GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {MOST + 1}", *words)
+        f"WHERE {value} IS NULL OR {value} NOT IN ({', '.join([VALUE] * len(words))}) GROUP BY 1 "
+        f"ORDER BY MAX({value} IS NULL) DESC, 2 DESC, 1 LIMIT {MOST + 2}", *words)
+    nulls = sum(int(count) for word, count in rows if word is None)
+    rows = [row for row in rows if row[0] is not None]
     if not rows:
-        return []
+        return [], nulls
     listed = ", ".join(f"{_shown(word)} ({count} {'row' if count == 1 else 'rows'})" for word, count in rows[:MOST])
     more = " and more" if len(rows) > MOST else ""
-    return [Finding(
+    found = Finding(
         NAME, "refuse", f"column {look.table}.{column}",
         f"has values that {maps} of the plan's [[sync]] does not know, byte by byte: {listed}{more}",
-        "correct these rows" + ("" if look.begun else f", or add the values to {maps.partition(' ')[0]} before the first run"))]
+        "correct these rows" + ("" if look.begun else f", or add the values to {maps.partition(' ')[0]} before the first run"))
+    return [found], nulls
 
 
 def _shown(word: bytes) -> str:
@@ -60,12 +59,8 @@ def _shown(word: bytes) -> str:
     return repr(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
 
 
-def _nulls(look: Look, pair: ValueMap) -> list[Finding]:
+def _nulls(look: Look, pair: ValueMap, count: int) -> list[Finding]:
     """Nothing can be made of NULL: such rows agree only while the new side is NULL as well."""
-    if not sync.column_facts(look.session, look.schema, look.table, pair.old).nullable:
-        return []
-    count = look.session.value(f"SELECT {BOUNDED} COUNT(*) FROM {quote(look.schema)}.{quote(look.table)} "
-                               f"WHERE {quote(pair.old)} IS NULL")
     if not count:
         return []
     return [Finding(

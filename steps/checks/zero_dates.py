@@ -17,8 +17,9 @@ def run(look: Look) -> list[Finding]:
     Raises:
         StatementFailed: 3024 when the read took longer than a minute.
     """
-    dates = [name for name in look.shape.columns if changes.live_columns(look)[name.lower()].kind in KINDS]
-    steps = list(_copying(look))
+    live = changes.live_columns(look)
+    dates = [name for name in look.shape.columns if live[name.lower()].kind in KINDS]
+    steps = _copying(look)
     if not dates or not steps:
         return []
     # A comparison with a zero date is itself an error in strict mode (1525); its parts can be asked for.

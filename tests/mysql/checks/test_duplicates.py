@@ -7,7 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from steps.checks import Finding, duplicates
+from steps.errors import StatementFailed
 from steps.mysql import VALUE, Session
+from steps.plan import Plan
 
 Run = Callable[..., list[Finding]]
 
@@ -40,6 +42,24 @@ def test_values_that_the_collation_holds_equal_collide(found: Run, keyed: Callab
     assert "(userId, jobType, idempotencyKey)" in composite.what
     assert "GROUP BY `idempotencyKey` HAVING COUNT(*) > 1" in single.remedy
     assert "key-1" not in single.what + single.remedy
+
+
+def test_values_are_held_equal_as_the_collation_that_a_step_gives_them_does(found: Run, session: Session, plan: Plan) -> None:
+    session.run("ALTER TABLE AiAnalysisJob MODIFY answerId VARCHAR(191) COLLATE utf8mb4_bin NULL")
+    session.run("UPDATE AiAnalysisJob SET answerId = 'a' WHERE id = 'j0'")
+    session.run("UPDATE AiAnalysisJob SET answerId = 'A' WHERE id = 'j1'")
+    ups = {"010_widen_job_type": "MODIFY answerId VARCHAR(191) COLLATE utf8mb4_0900_ai_ci NULL",
+           "070_index_routing_and_keys": "ADD UNIQUE INDEX answer (answerId)"}
+    text = {**plan.sql_text, **{f"{step}.up.sql": f"ALTER TABLE AiAnalysisJob {up}" for step, up in ups.items()}}
+
+    [finding] = found(duplicates, plan.model_copy(update={"sql_text": text}))
+
+    assert "has 1 value that rows share" in finding.what
+    for statement in ups.values():
+        if "UNIQUE" not in statement:
+            session.run(f"ALTER TABLE AiAnalysisJob {statement}")
+    with pytest.raises(StatementFailed, match="1062"):
+        session.run(f"ALTER TABLE AiAnalysisJob {ups['070_index_routing_and_keys']}")
 
 
 def test_empty_strings_collide(found: Run, keyed: Callable[[str, str], int]) -> None:
