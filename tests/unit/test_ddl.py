@@ -80,3 +80,19 @@ def test_an_estimate_grows_with_rows_and_indexes_but_not_for_metadata() -> None:
 
 def test_a_group_says_what_is_in_it() -> None:
     assert Group((move("a", COPY, 1),), in_hold=False).name == "alone: a"
+
+
+@pytest.mark.parametrize(("way", "estimate_ms", "expected"), [
+    (COPY, 700, "hold"), (COPY, 1000, "hold"), (COPY, 1001, "alone"), (INPLACE, 700, "alone")])
+def test_a_copy_that_fits_the_stall_gets_a_hold_of_its_own(way: Way, estimate_ms: float, expected: str,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside a hold those who read the table and wait to write it die at the copy's end (F24)."""
+    called: list[str] = []
+    monkeypatch.setattr(ddl, "_in_one_hold", lambda *_: called.append("hold") or True)
+    monkeypatch.setattr(ddl, "_alone", lambda *_: called.append("alone"))
+    here = rollout()
+    here.record = lambda _event: None
+
+    ddl.carry_out(here, Group((move("a", way, estimate_ms),), in_hold=False), Ladder(Shape(), ()), "forward")
+
+    assert called == [expected]
