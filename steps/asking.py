@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from steps import waits
 from steps.clone import Clone
@@ -65,8 +65,8 @@ def best_way(clone: Clone, name: str, sql: str, *, adds_fk: bool) -> tuple[Way, 
             took_ms = (waits.now_s() - began) * 1000
             after = _built(clone) if before is not None else None
             rebuilds = None if before is None or after is None else before != after
-            return way, Learned(rebuilds if way.algorithm == "INPLACE" else way.algorithm == "COPY", LOCKS[way.algorithm],
-                                round(took_ms, 1), refused)
+            way = replace(way, rebuilds=rebuilds if way.algorithm == "INPLACE" else way.algorithm == "COPY")
+            return way, Learned(way.rebuilds, LOCKS[way.algorithm], round(took_ms, 1), refused)
     sample = f" that holds {clone.sample_rows} rows of it" if clone.sample_rows else ""
     raise Refused(f"step {name}", f"does not work on a clone of the table{sample}: {reason}", "correct the plan; nothing was touched")
 

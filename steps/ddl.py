@@ -14,7 +14,7 @@ from steps import catalogue, handover, server_trouble, sync_install, waits
 from steps.catalogue import differences
 from steps.checks import Finding
 from steps.errors import Refused, StatementFailed, Stopped
-from steps.estimates import built_indexes, estimate_ms
+from steps.estimates import estimate_ms, works_through
 from steps.hold import Gap, alone, hold
 from steps.ladder import Ladder, Stair, Way
 from steps.ledger import Event
@@ -96,7 +96,7 @@ def grouped(found: list[Move], rollout: Rollout, rows: int, *, with_sync: bool) 
     for move in found:
         if handover.is_due(rollout, move.way, move.estimate_ms):
             move = replace(move, handed_over=True, estimate_ms=handover.estimate_ms(rows) * rollout.slowness)
-        large = rows >= rollout.plan.plan.large_rows and (move.way.algorithm == "COPY" or built_indexes(move.way) > 0)
+        large = rows >= rollout.plan.plan.large_rows and works_through(move.way)
         if large or move.handed_over or move.estimate_ms > budget:
             groups += [Group(tuple(current), in_hold=True)] if current else []
             groups.append(Group((move,), in_hold=False))

@@ -12,10 +12,17 @@ def estimate_ms(way: Way, rows: int) -> float:
     fixed, per_row = COST_MS[way.algorithm]
     if way.fk_checks_off:
         return fixed + 0.001 * rows  # metadata only; the look for orphans reads the index
-    return fixed + per_row * rows * (built_indexes(way) if way.algorithm == "INPLACE" else 1)
+    if way.algorithm != "INPLACE":
+        return fixed + per_row * rows
+    return fixed + per_row * rows * built_indexes(way) + (COST_MS["COPY"][1] * rows if way.rebuilds else 0)
+
+
+def works_through(way: Way) -> bool:
+    """Whether the statement reads or writes every row, so that on a large table it stays outside any hold."""
+    return way.algorithm == "COPY" or bool(way.rebuilds) or built_indexes(way) > 0
 
 
 def built_indexes(way: Way) -> int:
-    """How many indexes the statement builds; an INPLACE statement that builds none only writes metadata."""
+    """How many indexes the statement builds; one that builds none and rebuilds nothing only writes metadata."""
     words = " ".join(way.sql.upper().split())
     return sum(words.count(f"ADD {kind}") for kind in ("INDEX", "UNIQUE", "FULLTEXT", "KEY"))

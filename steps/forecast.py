@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from steps import catalogue, ddl, estimates, handover
-from steps.asking import Learned
 from steps.ddl import Group, Move
 from steps.ladder import Way
 from steps.phase import Phase
@@ -31,7 +30,7 @@ class Forecast:
     basis: str
 
 
-def of_way(way: Way, rows: int, slowness: float, learned: Learned | None = None) -> Forecast:
+def of_way(way: Way, rows: int, slowness: float) -> Forecast:
     """The estimate of one statement with its basis."""
     fixed, each = estimates.COST_MS[way.algorithm]
     built = estimates.built_indexes(way)
@@ -42,11 +41,11 @@ def of_way(way: Way, rows: int, slowness: float, learned: Learned | None = None)
         parts.append(f"{each:g} ms × {rows:,} estimated rows")
     elif way.algorithm == "INPLACE" and built:
         parts.append(f"{each:g} ms × {rows:,} estimated rows × {built} index{'es' if built > 1 else ''}")
+    if way.algorithm == "INPLACE" and way.rebuilds:
+        parts.append(f"{estimates.COST_MS['COPY'][1]:g} ms × {rows:,} estimated rows built anew")
     text = " + ".join(parts)
     if slowness > 1:
         text = f"({text}) × slowness {slowness:.1f}" if len(parts) > 1 else f"{text} × slowness {slowness:.1f}"
-    if learned and learned.rebuilds and way.algorithm == "INPLACE":
-        text += "; the table is built anew, which the figure leaves out"
     return Forecast(estimates.estimate_ms(way, rows) * slowness, text)
 
 
@@ -84,7 +83,7 @@ def told(rollout: Rollout, way: Way, rows: int, step: str, side: str) -> dict[st
     """One direction of a step as JSON; what was not learned in this rehearsal is null."""
     rehearsed = rollout.rehearsed()
     learned = rehearsed.learned.get((step, side))
-    forecast = of_way(way, rows, rehearsed.slowness, learned)
+    forecast = of_way(way, rows, rehearsed.slowness)
     handed_over = handover.is_due(rollout, way, forecast.ms)
     if handed_over:
         forecast = of_handover(rows, rehearsed.slowness)

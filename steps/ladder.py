@@ -21,13 +21,14 @@ class Way:
     One direction of a step: statements to send first, the statement itself, and how the server takes it.
 
     `before` puts back an index that a foreign key needs and that the step up took away. `fk_checks_off` is the way in which
-    MySQL adds a foreign key in place (case C16).
+    MySQL adds a foreign key in place (case C16). `rebuilds` is whether the table was built anew on the clone; None: not seen.
     """
 
     sql: str
     algorithm: str
     fk_checks_off: bool = False
     before: tuple[str, ...] = ()
+    rebuilds: bool | None = None
 
     @property
     def statement(self) -> str:
@@ -120,4 +121,4 @@ class Ladder:
 
 
 def _way(data: dict[str, Any]) -> Way:
-    return Way(data["sql"], data["algorithm"], data["fk_checks_off"], tuple(data["before"]))
+    return Way(data["sql"], data["algorithm"], data["fk_checks_off"], tuple(data["before"]), data.get("rebuilds"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from steps import catalogue
 from steps.checks import Finding
 from steps.ddl import moves
-from steps.estimates import built_indexes
+from steps.estimates import works_through
 from steps.ladder import Ladder
 from steps.mysql import VALUE
 from steps.rollout import Rollout
@@ -24,8 +24,8 @@ def findings(rollout: Rollout, ladder: Ladder, start: int, end: int) -> list[Fin
     if rows < rollout.plan.plan.large_rows:
         return []
     coming = moves(ladder, start, end, rows)
-    copies = [move.stair.name for move in coming if move.way.algorithm == "COPY"]
-    builds = [move.stair.name for move in coming if move.way.algorithm == "INPLACE" and built_indexes(move.way)]
+    copies = [move.stair.name for move in coming if move.way.algorithm == "COPY" or move.way.rebuilds]
+    builds = [move.stair.name for move in coming if move.way.algorithm == "INPLACE" and works_through(move.way)]
     return [*_disk(rollout, copies), *_log(rollout, builds)]
 
 
@@ -37,7 +37,7 @@ def _disk(rollout: Rollout, copies: list[str]) -> list[Finding]:
     needed = (int(data) + int(index)) >> 20
     return [Finding(
         "room", "refuse", f"table {rollout.table}",
-        f"is copied by step {', '.join(copies)}: {needed} MiB (data {int(data) >> 20}, indexes {int(index) >> 20}) have to be free on "
+        f"is built anew by step {', '.join(copies)}: {needed} MiB (data {int(data) >> 20}, indexes {int(index) >> 20}) have to be free on "
         "the data disk, and could not look: free space cannot be read over SQL",
         f"look at the disk, then go on with --accept {SPACE}",
         SPACE, could_not_look=True)]
@@ -49,6 +49,6 @@ def _log(rollout: Rollout, builds: list[str]) -> list[Finding]:
         return []
     return [Finding(
         "room", "warn", f"table {rollout.table}",
-        f"has indexes built by step {', '.join(builds)} while clients write, and innodb_online_alter_log_max_size keeps {kept >> 20} MiB "
+        f"is worked through by step {', '.join(builds)} while clients write, and innodb_online_alter_log_max_size keeps {kept >> 20} MiB "
         "of their writes only; beyond it the build is lost (error 1799)",
         "have it raised to the default of 128 MiB or more for as long as this takes")]

@@ -14,6 +14,7 @@ from steps.ladder import Ladder, Stair, Way
 
 INSTANT, INPLACE, COPY = (Way("ALTER TABLE `t` ADD COLUMN `a` INT", "INSTANT"), Way("ALTER TABLE `t` ADD INDEX `a` (`a`)", "INPLACE"),
                           Way("ALTER TABLE `t` MODIFY COLUMN `a` INT", "COPY"))
+REBUILD = Way("ALTER TABLE `t` MODIFY COLUMN `a` INT NOT NULL", "INPLACE", rebuilds=True)
 FOREIGN_KEY = Way("ALTER TABLE `t` ADD FOREIGN KEY", "INPLACE", fk_checks_off=True)
 
 
@@ -52,7 +53,7 @@ def test_what_does_not_fit_goes_alone_outside_and_order_is_kept() -> None:
 
 
 @pytest.mark.parametrize(("way", "name"), [
-    (INPLACE, "alone: a"), (COPY, "alone: a"), (INSTANT, "one hold: a"), (FOREIGN_KEY, "one hold: a")])
+    (INPLACE, "alone: a"), (REBUILD, "alone: a"), (COPY, "alone: a"), (INSTANT, "one hold: a"), (FOREIGN_KEY, "one hold: a")])
 def test_on_a_large_table_what_reads_rows_goes_alone_whatever_its_estimate(way: Way, name: str) -> None:
     assert packed([move("a", way, 1)], rows=100_000) == [name]
     assert packed([move("a", way, 1)], rows=99_999) == ["one hold: a"]

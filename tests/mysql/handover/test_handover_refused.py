@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,9 @@ import pytest
 
 from steps import ddl, handover_swap
 from steps.errors import Busy, Stopped
-from steps.handover_names import KEY_PREFIX, Names, standing
+from steps.handover_names import KEY_PREFIX, ON_SCHEMA, ON_SERVER, Names, standing
 from steps.mysql import Session
+from steps.rollout import Person, opened
 from steps.target import Target
 from tests.conftest import App, statements
 from tests.mysql.handover.stage import WIDEN, Make, climb, everything, handed
@@ -62,6 +63,37 @@ def test_a_table_that_the_tool_cannot_copy_well_is_refused_with_the_reason(tmp_p
     [finding] = ddl.blocking_copies(rollout, rollout.ladder(), 0, rollout.ladder().expanded)
 
     assert reason in finding.what
+
+
+@pytest.fixture
+def limited(app: App, empty: Target) -> Iterator[tuple[App, Target]]:
+    """An account without any right yet, and who may grant it some."""
+    app.run("CREATE USER copier@'%' IDENTIFIED BY 'secret'")
+    app.run("SET GLOBAL log_bin_trust_function_creators = 1")
+    yield app, Target(empty.url.set(username="copier", password="secret"))
+    app.run("SET GLOBAL log_bin_trust_function_creators = 0")
+    app.run("DROP USER copier@'%'")
+
+
+def test_exactly_the_asked_rights_carry_a_hand_over_and_each_one_missing_is_told_beforehand(
+        tmp_path: Path, tool: str, limited: tuple[App, Target]) -> None:
+    app, target = limited
+    app.run(f"GRANT {', '.join(ON_SCHEMA)} ON `{target.schema}`.* TO copier@'%'")
+    app.run(f"GRANT {', '.join(ON_SERVER)} ON *.* TO copier@'%'")
+    app.run("GRANT CREATE, DROP, SELECT, INSERT, UPDATE, ALTER, INDEX, REFERENCES, TRIGGER ON `\\_rollout\\_rehearsal\\_%`.* TO copier@'%'")
+    app.run("GRANT SELECT ON performance_schema.* TO copier@'%'")
+    with opened(handed(tmp_path / "p", tool), target, Person("tester", "because")) as rollout:
+        ladder = rollout.ladder()
+        for right in ("DROP", "LOCK TABLES"):
+            app.run(f"REVOKE {right} ON `{target.schema}`.* FROM copier@'%'")
+            [finding] = ddl.blocking_copies(rollout, ladder, 0, ladder.expanded)
+            assert f"the account lacks {right} on `{target.schema}`.*" in finding.what
+            app.run(f"GRANT {right} ON `{target.schema}`.* TO copier@'%'")
+    with opened(handed(tmp_path / "p2", tool), target, Person("tester", "because")) as rollout:
+        assert ddl.blocking_copies(rollout, rollout.ladder(), 0, rollout.ladder().expanded) == []
+        climb(rollout, 1)
+        assert rollout.position() == 1
+    assert "`kind` varchar(64)" in app.create_table("job")
 
 
 def test_a_copy_that_would_come_after_the_sync_triggers_is_refused(tmp_path: Path, tool: str, make: Make) -> None:
