@@ -21,6 +21,7 @@ from steps.keyset import Key, Stretch, decode, encode
 from steps.ledger import Ledger
 from steps.mysql import VALUE, Session, Waits
 from steps.pace import Pace
+from steps.throttle import Throttle
 from steps.walk import Walk
 
 CONNECTIONS = {"gentle": 1, "full_speed": 4}
@@ -29,7 +30,6 @@ SHARE_FREE = 0.1
 LEAST_FREE = 5
 TELL_EVERY_S = 0.2
 SHORT = Waits(innodb_lock_wait_timeout_s=1)
-REST_SHARE = 0.25
 LONGEST_REST_S = 0.5
 THIS_PASS = f"WHERE table_schema = {VALUE} AND table_name = {VALUE} AND plan_id = {VALUE} AND `pass` = {VALUE}"
 
@@ -44,36 +44,43 @@ def how_many(walk: Walk) -> int:
     return max(1, min(wanted, 1 + most - used - max(LEAST_FREE, int(most * SHARE_FREE))))
 
 
-def along(fixer: Fixer, start: Key | None, end: Key | None, pace: Pace, ended: Callable[[], bool] = lambda: False) -> int:
+def along(fixer: Fixer, start: Key | None, end: Key | None, pace: Pace, throttle: Throttle, *, lanes: int = 1,
+          ended: Callable[[], bool] = lambda: False) -> int:
     """Fix chunk after chunk behind *start* up to *end*; returns how many rows were skipped because somebody held them."""
     walk, cursor, skipped = fixer.walk, start, 0
     settings = walk.settings
     rows = settings.first_chunk_rows
-    while not ended():
+    while True:
+        throttle.turn(pace)
+        if ended():
+            return skipped
         walk.check()
         began = waits.now_s()
-        chunk = walk.keyset.next_stretch(walk.session, cursor, rows, end)
+        asked = throttle.most_rows(rows, lanes)
+        chunk = walk.keyset.next_stretch(walk.session, cursor, asked, end)
         if chunk is None:
-            break
+            return skipped
         changed, held = fixer.fix(chunk)
         cursor, skipped = chunk.end, skipped + held
         took_s = waits.now_s() - began
-        pace.did(chunk.rows, changed, last=end is None and chunk.rows < rows)
-        if end is None:
+        pace.did(chunk.rows, changed, took_s)
+        throttle.did(pace, chunk.rows)
+        if end is None and chunk.rows < asked:
+            pace.ended()
+        if lanes == 1:
             pace.told(pace.progress())
         rows = next_size(rows, took_s, settings.target_ms, settings.largest_chunk_rows)
-        if settings.mode == "gentle":
-            waits.sleep_s(min(took_s * REST_SHARE, LONGEST_REST_S))
-    return skipped
+        waits.sleep_s(min(took_s * throttle.rest_share, LONGEST_REST_S))
 
 
 class Lanes:
     """The lanes of one sweep. *fixer* is copied for each lane, with the lane's session and its cursor's place in the ledger."""
 
-    def __init__(self, fixer: Fixer, ledger: Ledger, name: str, pace: Pace, cursor: Key | None, *, spare_checks: bool) -> None:
-        self.fixer, self.ledger, self.name, self.pace, self.spare_checks = fixer, ledger, name, pace, spare_checks
-        self.cursor, self.skipped = cursor, 0
-        self._left = unfinished(ledger, name)
+    def __init__(self, fixer: Fixer, throttle: Throttle, pace: Pace, cursor: Key | None, *, spare_checks: bool) -> None:
+        self.fixer, self.throttle, self.pace, self.spare_checks = fixer, throttle, pace, spare_checks
+        self.ledger, self.name = throttle.ledger, throttle.name
+        self.cursor, self.skipped, self.count = cursor, 0, 1
+        self._left = unfinished(self.ledger, self.name)
         self._last_number = max(self._left, default=0)
         self._one_at_a_time = threading.Lock()
         self._ended = threading.Event()
@@ -92,6 +99,7 @@ class Lanes:
 
         Raises: what the first failing lane raised, once every lane has ended at the edge of a chunk.
         """
+        self.count = count
         threads = [threading.Thread(target=self._lane, name=f"rollout-lane-{number}", daemon=True) for number in range(count)]
         for thread in threads:
             thread.start()
@@ -108,7 +116,7 @@ class Lanes:
             raise self._turned_away[0]
         if self._errors:
             raise self._errors[0]
-        self.pace.did(0, 0, last=True)
+        self.pace.ended()
         self.pace.told(self.pace.progress())
         return self.skipped
 
@@ -153,7 +161,8 @@ class Lanes:
             session.run(f"UPDATE {lane} SET `cursor` = {VALUE}, rows_examined = rows_examined + {VALUE}, "
                         f"rows_changed = rows_changed + {VALUE} {this}", encode(cursor), examined, changed, *key)
 
-        held = along(replace(self.fixer, walk=walk, moved=moved), stretch.start, stretch.end, self.pace, self._ended.is_set)
+        held = along(replace(self.fixer, walk=walk, moved=moved), stretch.start, stretch.end, self.pace, self.throttle, lanes=self.count,
+                     ended=self._ended.is_set)
         with self._one_at_a_time:
             self.skipped += held
             if self._ended.is_set():

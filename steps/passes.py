@@ -20,6 +20,7 @@ from steps.keyset import Key, decode, encode, shown_key
 from steps.ledger import Ledger
 from steps.mysql import Session
 from steps.pace import Pace, Progress
+from steps.throttle import Throttle
 from steps.walk import Walk
 
 __all__ = ["Disagreement", "Progress", "Walk", "disagreements", "fill"]
@@ -48,14 +49,15 @@ def fill(walk: Walk, ledger: Ledger, name: str, told: Callable[[Progress], None]
         Stopped: rows stay locked through `backfill.max_passes` sweeps, or the server refused rows; their keys are in the ledger.
     """
     ledger.start_pass(name)
-    indexed = filled_column_is_indexed(walk)
-    with nullcontext() if indexed else without_foreign_key_checks(walk):
+    indexed, pace = filled_column_is_indexed(walk), Pace(name, told)
+    with nullcontext() if indexed else without_foreign_key_checks(walk), Throttle(ledger, name, walk.settings) as throttle:
         for sweep in range(1, walk.settings.max_passes + 1):
             quarantine.clear(ledger, name)
-            skipped = _sweep(walk, ledger, name, told, indexed=indexed)
+            skipped = _sweep(walk, throttle, pace, indexed=indexed)
             left = disagreements(walk)
             ledger.end_sweep(name, finished=not left.fixable)
             if not left.fixable:
+                throttle.sum_up(pace)
                 return left
             _stop_at_refused(walk, ledger, name)
             waits.sleep_s(min(0.1 * sweep, 2))
@@ -92,11 +94,12 @@ def disagreements(walk: Walk, among: str = "TRUE") -> Disagreement:
     return Disagreement(examined, count, {pair: n for pair, n in by_pair.items() if n}, tuple(shown), fixable)
 
 
-def _sweep(walk: Walk, ledger: Ledger, name: str, told: Callable[[Progress], None], *, indexed: bool) -> int:
+def _sweep(walk: Walk, throttle: Throttle, pace: Pace, *, indexed: bool) -> int:
     """One way through the table from the ledger's cursor; returns how many rows were skipped because somebody held them."""
+    ledger, name = throttle.ledger, throttle.name
     standing = ledger.passes()[name]
     estimate = catalogue.estimated_rows(walk.session, walk.keyset.schema, walk.keyset.table)
-    pace = Pace(name, int(standing["sweep"]), int(standing["rows_examined"]), int(standing["rows_changed"]), estimate, told)
+    pace.begin(int(standing["sweep"]), int(standing["rows_examined"]), int(standing["rows_changed"]), estimate)
 
     def moved(session: Session, cursor: Key, examined: int, changed: int) -> None:
         ledger.move_pass(session, name, encode(cursor), examined, changed)
@@ -108,12 +111,12 @@ def _sweep(walk: Walk, ledger: Ledger, name: str, told: Callable[[Progress], Non
     keep = catalogue.self_updating_columns(walk.session, walk.keyset.schema, walk.keyset.table)
     fixer = Fixer(walk, moved, refused, tuple(keep), one_by_one=indexed and walk.settings.mode == "gentle")
     cursor = decode(standing["cursor"])
-    crew = lanes.Lanes(fixer, ledger, name, pace, cursor, spare_checks=not indexed)
+    crew = lanes.Lanes(fixer, throttle, pace, cursor, spare_checks=not indexed)
     count = lanes.how_many(walk)
     if count > 1:
         return crew.run(count)
     crew.finish_what_was_begun()
-    return crew.skipped + lanes.along(fixer, cursor, None, pace)
+    return crew.skipped + lanes.along(fixer, cursor, None, pace, throttle)
 
 
 def _stop_at_refused(walk: Walk, ledger: Ledger, name: str) -> None:

@@ -9,6 +9,7 @@ from flows.cli.ending import ending
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.params import Request
 from flows.standing import standing
+from steps import passing
 from steps.phase import Phase
 from steps.target import target_of
 
@@ -32,6 +33,8 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
             end.say(f"not as the contract says: {deviation}")
         if now["strangers"]:
             end.say(f"not in the plan: {', '.join(now['strangers'])}")
+        for row in now["passes"]:
+            end.say(passing.told(row))
         if now["working_on_it"]:
             owner = now["working_on_it"]
             end.say(f"working on it: {owner['actor']} on {owner['host']} since {owner['since']}" + ("" if owner["alive"] else " (dead)"))
