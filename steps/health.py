@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from steps import masking
+from steps import masking, waits
 from steps.errors import RolloutError, StatementFailed
 from steps.ledger import Ledger
 from steps.mysql import VALUE, Session
@@ -116,6 +116,7 @@ class Replica:
     def __init__(self, ledger: Ledger, name: str, where: str, limit_s: float) -> None:
         self.ledger, self.name, self.where, self.limit_s = ledger, name, where, limit_s
         self._session: Session | None = None
+        self._asked_s = float("inf")
 
     def read(self) -> Reading:
         what = f"lag of replica {self.where}"
@@ -124,8 +125,9 @@ class Replica:
         except (RolloutError, OSError) as error:
             self.close()
             return Reading(what, None, self.limit_s, " s", masking.mask(getattr(error, "reason", str(error))))
-        if beat is None:
-            return Reading(what, None, self.limit_s, " s", "it has not got the ledger's row of this pass")
+        self._asked_s = min(self._asked_s, waits.now_s())
+        if beat is None:  # the first heartbeat is on its way, or will never come
+            return Reading(what, waits.now_s() - self._asked_s, self.limit_s, " s")
         behind = self.ledger.session.value(
             f"SELECT TIMESTAMPDIFF(MICROSECOND, {VALUE}, at) / 1e6 FROM {self.ledger.table('pace')} WHERE table_schema = {VALUE} "
             f"AND table_name = {VALUE} AND plan_id = {VALUE} AND `pass` = {VALUE}", beat, *self.ledger.key, self.name)

@@ -96,10 +96,10 @@ class Throttle:
                 raise Stopped(f"pass {self.name}", f"stopped: {self.wish.said}", "nothing is half done; run the same command again")
         if now_s - self._judged_s >= HEALTH_EVERY_S or self._problem:
             self._judged_s = now_s
+            self._beat(pace)
             readings = [signal() for signal in self.signals]
             self._problem = "; ".join(reading.problem for reading in readings if reading.problem)
             self._strained = any(reading.strain >= STRAINED for reading in readings)
-            self._beat(pace)
         return self.person or self._problem
 
     def _beat(self, pace: Pace) -> None:
