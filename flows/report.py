@@ -45,7 +45,7 @@ def phase_markdown(name: str, rollout: Rollout, events: list[Event]) -> str:
     lines = [f"# {name}", "", f"Table `{rollout.schema}.{rollout.table}`, plan `{rollout.plan.id}`",
              f"By **{rollout.person.actor}**: {rollout.person.reason}", "", "| step | outcome | ms | rows |", "|---|---|---:|---:|"]
     lines += [f"| {event.step} | {event.outcome} | {_number(event.duration_ms)} | {_number(event.rows)} |" for event in events]
-    details = [event for event in events if event.detail]
+    details = [*(event for event in events if event.detail), *_pace(name, rollout)]
     if details:
         lines += ["", "## Details", ""]
         lines += [f"- **{event.step}**: " + "; ".join(f"{key} = {value}" for key, value in (event.detail or {}).items())
@@ -55,6 +55,13 @@ def phase_markdown(name: str, rollout: Rollout, events: list[Event]) -> str:
         lines += ["", "## SQL and commands", ""]
         lines += [f"```\n{shown(event.statement or '')}\n```" for event in statements]
     return "\n".join(lines)
+
+
+def _pace(phase: str, rollout: Rollout) -> list[Event]:
+    """What this run's passes told the ledger by themselves: pauses with their reasons, rate and chunk times."""
+    return [Event(event["phase"], f"{event['step']}, {event['outcome']}", event["outcome"], detail=event["detail"])
+            for event in rollout.ledger.events() if event["run_id"] == rollout.ledger.run_id and event["phase"] in phase
+            and event["step"].startswith(("pass ", "pace of pass "))]
 
 
 def text(trail: dict[str, Any], *, with_sql: bool = True) -> str:

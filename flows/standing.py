@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steps import contract, pre_deploy
+from steps import contract, passing, pre_deploy
 from steps.errors import RolloutError
 from steps.mysql import VALUE
 from steps.ownership import lock_name
@@ -24,7 +24,7 @@ def standing(rollout: Rollout) -> dict[str, Any]:
     return {"table": f"{rollout.schema}.{rollout.table}", "plan": rollout.plan.id, "path": rollout.plan.plan.path,
             "same_plan_as_begun": not plan_differences(rollout) if known else None,
             "contract": _contract(rollout, phases), "phases": phases, **schema,
-            "passes": list(rollout.ledger.passes().values()), "working_on_it": _owner(rollout), "next": _next(rollout, phases, schema),
+            "passes": passing.passes(rollout.ledger), "working_on_it": _owner(rollout), "next": _next(rollout, phases, schema),
             "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan)}
 
 

@@ -19,6 +19,7 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 
+from flows.progress_artifact import ProgressArtifact
 from flows.report import phase_markdown
 from steps.ledger import Event
 from steps.masking import mask
@@ -44,11 +45,13 @@ class PrefectConductor:
 
         def body() -> None:
             rollout.listeners.append(events.append)
+            told, rollout.told = rollout.told, ProgressArtifact(f"{rollout.plan.id}-{name}", rollout.told)
             try:
                 for step in steps:
                     self._step(step)
             finally:
                 rollout.listeners.remove(events.append)
+                rollout.told = told
                 self._tell(f"{rollout.plan.id}-{name}", phase_markdown(name, rollout, events))
 
         self._chained(name, body)

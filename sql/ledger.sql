@@ -64,6 +64,57 @@ CREATE TABLE IF NOT EXISTS `_rollout_pass` (
   PRIMARY KEY (`table_schema`, `table_name`, `plan_id`, `pass`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
+CREATE TABLE IF NOT EXISTS `_rollout_lane` (
+  `table_schema` VARCHAR(64) NOT NULL,
+  `table_name` VARCHAR(64) NOT NULL,
+  `plan_id` VARCHAR(40) NOT NULL,
+  `pass` VARCHAR(32) NOT NULL,
+  `lane` INT NOT NULL,
+  `cursor` JSON NULL,
+  `end` JSON NOT NULL,
+  `rows_examined` BIGINT UNSIGNED NOT NULL,
+  `rows_changed` BIGINT UNSIGNED NOT NULL,
+  PRIMARY KEY (`table_schema`, `table_name`, `plan_id`, `pass`, `lane`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+CREATE TABLE IF NOT EXISTS `_rollout_pace` (
+  `table_schema` VARCHAR(64) NOT NULL,
+  `table_name` VARCHAR(64) NOT NULL,
+  `plan_id` VARCHAR(40) NOT NULL,
+  `pass` VARCHAR(32) NOT NULL,
+  `working_ms` BIGINT UNSIGNED NOT NULL,
+  `paused_ms` BIGINT UNSIGNED NOT NULL,
+  `rows_estimated` BIGINT UNSIGNED NOT NULL,
+  `rows_per_s` DOUBLE NOT NULL,
+  `paused_for` VARCHAR(1000) NULL,
+  `at` DATETIME(3) NOT NULL,
+  PRIMARY KEY (`table_schema`, `table_name`, `plan_id`, `pass`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+CREATE TABLE IF NOT EXISTS `_rollout_control` (
+  `table_schema` VARCHAR(64) NOT NULL,
+  `table_name` VARCHAR(64) NOT NULL,
+  `plan_id` VARCHAR(40) NOT NULL,
+  `wanted` VARCHAR(16) NOT NULL,
+  `rows_per_s` BIGINT UNSIGNED NULL,
+  `actor` VARCHAR(191) NOT NULL,
+  `reason` VARCHAR(1000) NOT NULL,
+  `at` DATETIME(3) NOT NULL,
+  PRIMARY KEY (`table_schema`, `table_name`, `plan_id`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+CREATE TABLE IF NOT EXISTS `_rollout_quarantine` (
+  `id` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  `table_schema` VARCHAR(64) NOT NULL,
+  `table_name` VARCHAR(64) NOT NULL,
+  `plan_id` VARCHAR(40) NOT NULL,
+  `pass` VARCHAR(32) NOT NULL,
+  `key` JSON NOT NULL,
+  `error` VARCHAR(1000) NOT NULL,
+  `at` DATETIME(3) NOT NULL,
+  KEY `by_table` (`table_schema`, `table_name`, `plan_id`, `pass`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
 CREATE TABLE IF NOT EXISTS `_rollout_event` (
   `id` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   `run_id` CHAR(32) NOT NULL,

@@ -81,11 +81,38 @@ class Keyset:
             values += [*key[:depth], key[depth]]
         return "(" + " OR ".join(arms) + ")", tuple(values)
 
-    def next_keys(self, session: Session, cursor: Key | None, rows: int) -> list[Key]:
-        """The next *rows* keys behind *cursor*, in the server's own order."""
-        condition, values = self.after(cursor)
+    def next_keys(self, session: Session, cursor: Key | None, rows: int, end: Key | None = None) -> list[Key]:
+        """The next *rows* keys behind *cursor*, up to and including *end*, in the server's own order."""
+        condition, values = self.between(cursor, end)
         return session.query(f"SELECT {self.select} FROM {self.name} FORCE INDEX (PRIMARY) WHERE {condition} "
                              f"ORDER BY {self.select} LIMIT {int(rows)}", *values)
+
+    def next_stretch(self, session: Session, cursor: Key | None, rows: int, end: Key | None = None) -> Stretch | None:
+        """The next *rows* rows behind *cursor*, up to and including *end*; the server decides where they end and sends one key."""
+        condition, values = self.between(cursor, end)
+        last = session.query(f"SELECT {self.select} FROM {self.name} FORCE INDEX (PRIMARY) WHERE {condition} "
+                             f"ORDER BY {self.select} LIMIT 1 OFFSET {int(rows) - 1}", *values)
+        if last:
+            return Stretch(cursor, last[0], rows)
+        keys = self.next_keys(session, cursor, rows, end)
+        return Stretch(cursor, keys[-1], len(keys)) if keys else None
+
+    def between(self, start: Key | None, end: Key | None) -> tuple[str, Key]:
+        """A condition for the rows behind *start* up to and including *end*; None is the table's own end on that side."""
+        after, values = self.after(start)
+        if end is None:
+            return after, values
+        up_to, more = self.up_to(end)
+        return f"{after} AND {up_to}", (*values, *more)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """The rows behind *start* up to and including *end*, and how many there were when the server was asked."""
+
+    start: Key | None
+    end: Key
+    rows: int
 
 
 def encode(key: Key | None) -> str | None:

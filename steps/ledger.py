@@ -26,7 +26,8 @@ from steps.phase import Phase
 SCHEMA_VERSION = 2
 MIGRATIONS = {1: "ALTER TABLE {plan} ADD COLUMN `ended_at` DATETIME(3) NULL"}  # what leads from each version to the next
 DEFINITION = Path(__file__).resolve().parent.parent / "sql" / "ledger.sql"
-TABLES = ("meta", "plan", "run", "phase", "pass", "event", "owner")
+TABLES = ("meta", "plan", "run", "phase", "pass", "lane", "pace", "control", "quarantine", "event", "owner")
+OF_A_PASS = ("pass", "lane", "pace", "quarantine")
 NO_SUCH_TABLE, DENIED = 1146, {1044, 1142}
 DUPLICATE_COLUMN = 1060
 STOPPED = 4
@@ -171,7 +172,7 @@ class Ledger:
     def forget_plan(self) -> None:
         """After the last way back the table is at its baseline, and another plan text may start afresh."""
         with self.session.transaction():  # killed half-way, a second call would find nothing to do and leave the rest
-            for table in ("plan", "phase", "pass"):
+            for table in ("plan", "phase", "control", *OF_A_PASS):
                 self.session.run(f"DELETE FROM {self.table(table)} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
                                  f"AND plan_id = {VALUE}", *self.key)
 
@@ -208,8 +209,13 @@ class Ledger:
     # Passes over rows
 
     def passes(self) -> dict[str, dict[str, Any]]:
+        """How far each pass is; rows include those of lanes at work."""
         names = ("pass", "sweep", "cursor", "rows_examined", "rows_changed", "started_at", "finished_at")
-        return {str(row[0]): _named(names, row) for row in self._rows(", ".join(f"`{n}`" for n in names), "pass")}
+        found = {str(row[0]): _named(names, row) for row in self._rows(", ".join(f"`{n}`" for n in names), "pass")}
+        for name, examined, changed in self._rows("`pass`, SUM(rows_examined), SUM(rows_changed)", "lane", "GROUP BY `pass`"):
+            found[str(name)]["rows_examined"] += int(examined)
+            found[str(name)]["rows_changed"] += int(changed)
+        return found
 
     def start_pass(self, name: str) -> None:
         """Begin pass *name*, or leave it where it stands when it was begun before."""
@@ -218,8 +224,10 @@ class Ledger:
 
     def reset_pass(self, name: str) -> None:
         """The next run of pass *name* starts at the first row again."""
-        self.session.run(f"DELETE FROM {self.table('pass')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
-                         f"AND plan_id = {VALUE} AND `pass` = {VALUE}", *self.key, name)
+        with self.session.transaction():  # lanes without their pass, or a pass without its lanes, would be half a story
+            for table in OF_A_PASS:
+                self.session.run(f"DELETE FROM {self.table(table)} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                                 f"AND plan_id = {VALUE} AND `pass` = {VALUE}", *self.key, name)
 
     def move_pass(self, session: Session, name: str, cursor: str | None, examined: int, changed: int) -> None:
         """Advance pass *name* on *session*, in the same transaction as the chunk it speaks of (case C61)."""

@@ -180,10 +180,20 @@ class Verify(Part):
 class Backfill(Part):
     """`[backfill]`: how the passes over rows go."""
 
+    mode: Literal["gentle", "full_speed"] = Field(default="gentle", description="full_speed: the table is idle or the load is irrelevant")
+    connections: int | None = Field(default=None, ge=1, le=16, description="by default 1 when gentle, 4 at full speed")
     target_ms: int = Field(default=200, ge=10, le=5000, description="how long one chunk should take")
     first_chunk_rows: int = Field(default=500, ge=1, le=100_000)
     largest_chunk_rows: int = Field(default=5000, ge=1, le=100_000)
     max_passes: int = Field(default=20, ge=1, le=1000)
+    most_refused: int = Field(default=100, ge=0, le=10_000, description="rows that the server may refuse before the pass stops at once")
+    replicas: tuple[str, ...] = Field(default=(), description="environment variables that hold the URLs of replicas to spare")
+    max_replica_lag_s: float = Field(default=5, ge=0.1, le=3600)
+    max_threads_running: int = Field(default=50, ge=0, description="0: do without this signal; so with the next three")
+    max_history_length: int = Field(default=1_000_000, ge=0)
+    max_redo_percent: float = Field(default=75, ge=0, le=100)
+    max_commit_ms: float = Field(default=250, ge=0)
+    max_pause_s: int = Field(default=3600, ge=1, le=86_400, description="how long the server may stay unhealthy before the pass stops")
     changed_at: Name | None = Field(default=None, description="A column that every writer sets; tells rows written since the backfill")
 
 

@@ -74,10 +74,10 @@ class Rollout:
     def limits(self) -> Limits:
         return Limits(self.plan.plan.max_stall_ms, self.plan.plan.gap_wait_s, "no-gap" in self.accepted, self.blocked)
 
-    def check_owner(self) -> None:
+    def check_owner(self, session: Session | None = None) -> None:
         """Assert before every statement that changes something that the table is still ours (case C93)."""
         if self.owner:
-            self.owner.check(self.session)
+            self.owner.check(session or self.session)
 
     def tables_to_lock(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
         """The table, with parents that a step is to reference (else 1100); and those that MySQL locks along with it by foreign keys."""

@@ -9,7 +9,7 @@ from flows import actions, cockpit
 from flows.cli.ending import Ending
 from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest
-from steps import waits
+from steps import passing, waits
 from steps.errors import Stopped
 from steps.masking import masked
 from steps.passes import Progress
@@ -51,9 +51,9 @@ def progress_told(end: Ending) -> Callable[[Progress], None]:
         if waits.now_s() - last_s[0] < TELL_EVERY_S:
             return
         last_s[0] = waits.now_s()
-        share = min(100, 100 * progress.rows_examined // max(1, progress.rows_estimated))
-        text = (f"{progress.name} pass: {progress.rows_examined} of about {progress.rows_estimated} rows ({share} %), "
-                f"{progress.rows_changed} filled")
+        text = passing.line(progress)
+        if end.console.is_terminal:
+            text = text[:end.console.width - 1].ljust(end.console.width - 1)
         end.console.print(text, end="\r" if end.console.is_terminal else "\n", markup=False)
 
     return told

@@ -9,6 +9,7 @@ from flows.cli.ending import ending
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.params import Request
 from flows.standing import standing
+from steps import passing
 from steps.phase import Phase
 from steps.target import target_of
 
@@ -34,6 +35,8 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
             end.say(f"not in the plan: {', '.join(now['strangers'])}")
         if now["rehearsal_left"]:
             end.say(f"left by a killed rehearsal: schema {now['rehearsal_left']}; the next run removes it, and so does rollout uninstall")
+        for row in now["passes"]:
+            end.say(passing.told(row))
         if now["working_on_it"]:
             owner = now["working_on_it"]
             end.say(f"working on it: {owner['actor']} on {owner['host']} since {owner['since']}" + ("" if owner["alive"] else " (dead)"))

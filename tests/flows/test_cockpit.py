@@ -233,6 +233,16 @@ def test_the_run_graph_shows_the_phases_as_a_chain_with_their_steps_inside(journ
         assert inside[step] == {phase}
 
 
+def test_a_pass_shows_its_progress_and_afterwards_its_pace(journey: Journey) -> None:
+    progress = [artifact for artifact in journey.artifacts if artifact["key"] == "ai-analysis-job-1-pre-deploy-progress"]
+    assert progress
+    assert {artifact["type"] for artifact in progress} == {"progress"}
+    assert "first pass: " in progress[0]["description"]
+    first = "".join(a["data"] for a in journey.artifacts if a["key"] == "ai-analysis-job-1-pre-deploy")
+    assert "pace of pass first" in first
+    assert "chunk times = up to" in first
+
+
 def test_every_phase_leaves_an_artifact_with_sql_actor_and_reason(journey: Journey) -> None:
     by_key = {artifact["key"]: artifact["data"] for artifact in reversed(journey.artifacts)}
 

@@ -1,0 +1,137 @@
+"""
+Before each chunk: may the pass go on? It waits while a person or the server's health says so, and says why: log, ledger, status.
+
+Nothing is held while it waits, no transaction and no row lock. One throttle serves all lanes of a pass; its reads go through the
+ledger's session, one thread at a time.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from steps import control, health, waits
+from steps.control import Wish
+from steps.errors import Stopped
+from steps.ledger import Event, Ledger
+from steps.mysql import VALUE
+from steps.pace import Pace
+from steps.plan import Backfill
+
+LOOK_EVERY_S = 0.5
+HEALTH_EVERY_S = 1.0
+POLL_S = 0.25
+STRAINED = 0.7
+PHASES = {"first": "pre_deploy", "backfill": "backfill", "reconcile": "shadow_write"}
+log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
+
+
+class Throttle:
+    """Use as a context manager around one pass."""
+
+    def __init__(self, ledger: Ledger, name: str, settings: Backfill) -> None:
+        self.ledger, self.name, self.settings = ledger, name, settings
+        self.signals = health.signals(ledger, name, settings)
+        self.wish = Wish()
+        self._looked_s = self._judged_s = float("-inf")
+        self._problem = ""
+        self._strained = False
+        self._free_s = 0.0
+
+    def turn(self, pace: Pace) -> None:
+        """
+        Return when the next chunk may begin; called before each, holding nothing.
+
+        Raises:
+            Stopped: a person asked for it, or the server stayed unhealthy through `backfill.max_pause_s`.
+        """
+        while True:
+            with pace.lock:
+                why = self._why_not(pace)
+                if why and not pace.paused_for:
+                    self._told("paused", why)
+                if pace.paused_for and not why:
+                    self._told("resumed", pace.paused_for, pace.paused_since_s())
+                pace.pause(why) if why else pace.go_on()
+                wait_s = POLL_S if why else min(POLL_S, self._free_s - waits.now_s()) if self.wish.rows_per_s else 0
+                if why != self.person and pace.paused_since_s() > self.settings.max_pause_s:
+                    raise Stopped(f"pass {self.name}", f"waited {self.settings.max_pause_s} s: {why}", "nothing is half done; run the "
+                                  "same command again when it is better, or raise the limit in [backfill]")
+            if wait_s <= 0:
+                return
+            waits.sleep_s(wait_s)
+
+    def most_rows(self, rows: int, lanes: int) -> int:
+        """*rows* for the next chunk, or fewer: a limit must hold within a second, so a chunk is no more than half a second of it."""
+        limit = self.wish.rows_per_s
+        return rows if not limit else max(1, min(rows, limit // (2 * lanes)))
+
+    def did(self, pace: Pace, rows: int) -> None:
+        """Under a limit the next chunk has to wait until these *rows* are paid for."""
+        limit = self.wish.rows_per_s
+        with pace.lock:
+            self._free_s = max(self._free_s, waits.now_s()) + min(rows / limit, 1.0) if limit else 0.0  # 1: the chunk before the limit
+
+    @property
+    def rest_share(self) -> float:
+        """How long to rest after a chunk, as a share of the time it took."""
+        if self.settings.mode == "full_speed":
+            return 0.0
+        return 1.0 if self._strained else 0.25
+
+    @property
+    def person(self) -> str:
+        return f"paused: {self.wish.said}" if self.wish.wanted == control.PAUSE else ""
+
+    def _why_not(self, pace: Pace) -> str:
+        """Look, not more often than need be; a reason to wait, or nothing."""
+        now_s = waits.now_s()
+        if now_s - self._looked_s >= LOOK_EVERY_S or pace.paused_for:
+            self._looked_s = now_s
+            self.wish = control.wish(self.ledger)
+            if self.wish.wanted == control.STOP:
+                control.obeyed(self.ledger)
+                raise Stopped(f"pass {self.name}", f"stopped: {self.wish.said}", "nothing is half done; run the same command again")
+        if now_s - self._judged_s >= HEALTH_EVERY_S or self._problem:
+            self._judged_s = now_s
+            self._beat(pace)
+            readings = [signal() for signal in self.signals]
+            self._problem = "; ".join(reading.problem for reading in readings if reading.problem)
+            self._strained = any(reading.strain >= STRAINED for reading in readings)
+        return self.person or self._problem
+
+    def _beat(self, pace: Pace) -> None:
+        """Write down how fast it goes; the same row is the heartbeat that replicas are measured by."""
+        self.ledger.session.run(
+            f"INSERT INTO {self.ledger.table('pace')} VALUES ({', '.join([VALUE] * 9)}, UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE "
+            "working_ms = VALUES(working_ms), paused_ms = VALUES(paused_ms), rows_estimated = VALUES(rows_estimated), rows_per_s = "
+            "VALUES(rows_per_s), paused_for = VALUES(paused_for), at = VALUES(at)", *self.ledger.key, self.name,
+            int(pace.worked_s() * 1000), int(pace.paused_s() * 1000), pace.estimated, pace.progress().rows_per_s, pace.paused_for or None)
+
+    def _told(self, what: str, why: str, after_s: float | None = None) -> None:
+        log.info("pass", what=what, table=self.ledger.key[1], plan=self.ledger.key[2], name=self.name, why=why)
+        self.ledger.record(Event(self.phase, f"pass {self.name}", what, detail={"why": why},
+                                 duration_ms=None if after_s is None else after_s * 1000))
+
+    def sum_up(self, pace: Pace) -> None:
+        """Put rate and chunk times into the audit trail once a pass has done something."""
+        if pace.changed:
+            rate = round(pace.examined / pace.worked_s()) if pace.worked_s() > 0 else 0
+            self.ledger.record(Event(self.phase, f"pace of pass {self.name}", "done", duration_ms=pace.worked_s() * 1000,
+                                     rows=pace.examined, detail={"rows per s": rate} | pace.summary()))
+
+    @property
+    def phase(self) -> str:
+        return PHASES.get(self.name, "cleanup")
+
+    def __enter__(self) -> Self:
+        control.obeyed(self.ledger)  # a stop that came after the last pass had ended is not for this one
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for signal in self.signals:
+            owner = getattr(signal, "__self__", None)
+            if isinstance(owner, health.Replica):
+                owner.close()

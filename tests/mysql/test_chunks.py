@@ -1,0 +1,57 @@
+"""A chunk that the server refuses is split down to the row; what is refused is told by key, and nothing is passed over in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steps import pre_deploy, quarantine
+from steps.errors import Stopped
+from steps.phase import Phase
+from tests.conftest import STATUSES, App
+from tests.mysql.conftest import Opened, expand
+from tests.plans import small
+
+REFUSED = ("k03", "k11")
+
+
+@pytest.fixture
+def stubborn(job: App) -> App:
+    """40 rows of which two are refused by somebody's own trigger, with a text that quotes contents."""
+    with job.connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO job (id, status, note) VALUES (%s, %s, 'secret words')",
+                           [(f"k{n:02}", STATUSES[2 + n % 2]) for n in range(40)])
+    job.run("CREATE TRIGGER theirs BEFORE UPDATE ON job FOR EACH ROW BEGIN IF NEW.id IN ('k03', 'k11') THEN "
+            "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'row is sealed'; END IF; END")
+    return job
+
+
+@pytest.mark.parametrize("mode", ["gentle", "full_speed"])
+def test_refused_rows_are_named_and_all_others_filled(stubborn: App, opened_on: Opened, tmp_path: Path, mode: str) -> None:
+    rollout = opened_on(small(tmp_path, overrides=(f"backfill.mode={mode}", "backfill.connections=2")))
+
+    with pytest.raises(Stopped, match=r"the server refused 2 rows \(keys: k03, k11\).*row is sealed") as raised:
+        expand(rollout)
+
+    assert raised.value.exit_code == 4
+    assert [row["key"] for row in quarantine.rows(rollout.ledger, pre_deploy.FIRST_PASS)] == list(REFUSED)
+    assert "secret words" not in str(raised.value) + str(rollout.ledger.events()) + str(stubborn.rows("SELECT * FROM _rollout_quarantine"))
+    assert stubborn.rows("SELECT id FROM job WHERE state = 'pending' ORDER BY id") == [(key,) for key in REFUSED]
+    assert rollout.ledger.passes()[pre_deploy.FIRST_PASS]["finished_at"] is None
+    assert rollout.ledger.phase_state(Phase.PRE_DEPLOY) == "running"
+
+    stubborn.run("DROP TRIGGER theirs")
+    expand(opened_on(small(tmp_path)))
+    assert stubborn.value("SELECT COUNT(*) FROM job WHERE state = 'pending'") == 0
+    assert quarantine.rows(rollout.ledger, pre_deploy.FIRST_PASS) == []
+    assert rollout.ledger.phase_state(Phase.PRE_DEPLOY) == "done"
+
+
+def test_too_many_refused_rows_stop_the_pass_at_once(stubborn: App, opened_on: Opened, tmp_path: Path) -> None:
+    rollout = opened_on(small(tmp_path, overrides=("backfill.most_refused=1",)))
+
+    with pytest.raises(Stopped, match="refused more than 1 rows, one by one"):
+        expand(rollout)
+
+    assert len(quarantine.rows(rollout.ledger, pre_deploy.FIRST_PASS)) == 2
