@@ -20,7 +20,7 @@ from steps.phase import Phase
 from steps.rollout import Person, Rollout, opened, owned, refuse_other_plans, same_plan
 from steps.target import Target as Database
 
-CONFIRMATIONS = {"canary", "cleanup", "cleanup-unseen", "discard-added", "forget-added", "purge-archive"}
+CONFIRMATIONS = {"canary", "cleanup", "cleanup-unseen", "discard-added", "fleet-unseen", "forget-added", "purge-archive"}
 ACCEPT_KEYS = CONFIRMATIONS | {key for check in checks.CHECKS for key in check.accepts}
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from steps.plan_deploy import Deploy, Fleet
 from steps.plan_sections import (
     Backfill,
     Cleanup,
-    Deploy,
     Leaf,
     Part,
     PlanTable,
@@ -28,8 +28,8 @@ from steps.plan_sections import (
     Verify,
 )
 
-__all__ = ["Backfill", "Cleanup", "Deploy", "Leaf", "Plan", "PlanTable", "PreDeploy", "Reconcile", "Rename", "SchemaStep", "ValueMap",
-           "Verify"]
+__all__ = ["Backfill", "Cleanup", "Deploy", "Fleet", "Leaf", "Plan", "PlanTable", "PreDeploy", "Reconcile", "Rename", "SchemaStep",
+           "ValueMap", "Verify"]
 
 
 class Plan(Part):
@@ -43,6 +43,7 @@ class Plan(Part):
     verify: Verify = Verify()
     reconcile: Reconcile = Reconcile()
     cleanup: Cleanup = Cleanup()
+    fleet: Fleet | None = None
     folder: Path = Path()
     sql_text: dict[str, str] = Field(default={})
     queries: dict[str, str] = Field(default={})
