@@ -103,8 +103,18 @@ def take_back(rollout: Rollout, phase: Phase, command: str | None, generation: s
 
 
 def comes_back_by_itself(rollout: Rollout, phase: Phase, command: str | None, generation: str) -> bool:
-    """Whether *generation* can be returned to without a person; asks nobody."""
-    return deploys.way_back(rollout.plan.deploy, command, generation, _known(rollout, phase))[0] is not None
+    """
+    Whether *generation* can be returned to without a person. If so, the deploy system is asked whether it is there.
+
+    Raises:
+        Stopped: it is not, or does not let us in; nothing was undone.
+    """
+    known = _known(rollout, phase)
+    way, _ = deploys.way_back(rollout.plan.deploy, command, generation, known)
+    if way is None:
+        return False
+    way.reach(known.get(way.name, {}))
+    return True
 
 
 def _job(rollout: Rollout, phase: Phase, way: DeployWay, generation: str, known: dict[str, Any]) -> Job:
@@ -179,9 +189,10 @@ def failed_and_taken_back(rollout: Rollout, failure: RolloutError) -> None:
         WaitingForPerson: no way leads back without a person.
         DeployFailed: the way back failed too.
     """
-    if not comes_back_by_itself(rollout, PHASE, rollout.plan.deploy.rollback_command, "v0"):
+    way, why = deploys.way_back(rollout.plan.deploy, rollout.plan.deploy.rollback_command, "v0", _known(rollout, PHASE))
+    if way is None:
         _set(rollout, "running", failure=str(failure))
-        raise WaitingForPerson("deploy", f"failed and there is no deploy.rollback_command ({failure})",
+        raise WaitingForPerson("deploy", f"failed and {why or 'there is no deploy.rollback_command'} ({failure})",
                                f"take V1 back by hand, then `rollout rollback {rollout.plan.id} deploy --deployed-by NAME`; or correct "
                                "the cause and run the same command again")
     _backward(rollout)

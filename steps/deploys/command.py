@@ -26,6 +26,9 @@ class Command:
     def look(self, generation: str, known: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002  # nobody to ask
         return known
 
+    def reach(self, known: dict[str, Any]) -> None:
+        """Nobody to ask."""
+
     def put_out(self, job: Job) -> dict[str, Any]:
         what, deadline_s = f"command for {job.generation}", job.deadline.seconds
         code, output = run_command(self.command, deadline_s, {

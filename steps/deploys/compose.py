@@ -60,6 +60,10 @@ class Compose:
             found[name] = old[0] if old else None
         return {**found, **known}
 
+    def reach(self, known: dict[str, Any]) -> None:
+        for name in known:
+            self._containers(name)
+
     def put_out(self, job: Job) -> dict[str, Any]:
         return self._go_to(job, self._wanted(job.generation))
 

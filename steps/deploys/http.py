@@ -47,6 +47,12 @@ class Http:
             return {name: kept for name, kept in known.items() if name != generation}  # that one is over: a new key for a new try
         return known
 
+    def reach(self, known: dict[str, Any]) -> None:
+        self._token()
+        for entry in known.values():
+            if "key" in entry and entry.get("id"):
+                self._status(entry["id"])
+
     def put_out(self, job: Job) -> dict[str, Any]:
         entry = self._started(job, job.generation)
         self._follow(job, entry["id"], self.plan.done, self.plan.failed)

@@ -30,6 +30,7 @@ class Kubernetes:
 
     def __init__(self, plan: Section) -> None:
         self.plan = plan
+        self._blind = False
         self._by_name = {workload.name: workload for workload in plan.workload}
 
     @cached_property
@@ -64,6 +65,11 @@ class Kubernetes:
             found[name] = None if now == wanted else now
         return {**found, **known}
 
+    def reach(self, known: dict[str, Any]) -> None:
+        for name in known:
+            if name in self._by_name:
+                self.cluster.deployment(self._by_name[name].deployment)
+
     def put_out(self, job: Job) -> dict[str, Any]:
         return self._go_to(job, self._wanted(job.generation))
 
@@ -81,7 +87,7 @@ class Kubernetes:
             mine = {self._by_name[name].container: image for name, image in images.items() if self._by_name[name].deployment == deployment}
             wait_until(lambda name=deployment, mine=mine: self._missing(name, mine),  # type: ignore[misc]
                        job.deadline, job.every_s, f"deployment {self.plan.namespace}/{deployment}", REMEDY)
-        return {"images": images, "changed": changed}
+        return {"images": images, "changed": changed, **({"could not look": "whether old pods have ended"} if self._blind else {})}
 
     def _ensure(self, workload: Workload, image: str, job: Job) -> bool:
         """Whether the image had to be changed. A lost answer or a conflict is followed by another look, never by a blind repeat."""
@@ -109,7 +115,7 @@ class Kubernetes:
 
     def _missing(self, name: str, images: dict[str, str]) -> str | None:
         """
-        What the rollout lacks, or None once it is complete: the controller has seen the change, and every replica is new and available.
+        What the rollout lacks, or None once it is complete: seen by the controller, every replica new and available, no pod ending.
 
         Raises:
             DeployFailed: the controller gave up, the rollout is paused, somebody changed the image, or a pod can never start.
@@ -124,11 +130,21 @@ class Kubernetes:
                 raise DeployFailed(subject, f"gave up (ProgressDeadlineExceeded){self._why(now, images)}", REMEDY)
         left = _replicas_missing(now)
         if left is None:
-            return None
+            return self._ending(now)
         why = self._why(now, images)
         if any(reason in why for reason in HOPELESS):
             raise DeployFailed(subject, f"can never start{why}", REMEDY)
         return left + why
+
+    def _ending(self, deployment: Any) -> str | None:
+        """Pods that are told to end count as no replica any more, and go on writing until they have ended."""
+        ending = [pod for pod in self._pods(deployment) or [] if pod.metadata.deletion_timestamp]
+        return f"{len(ending)} pods are still ending" if ending else None
+
+    def _pods(self, deployment: Any) -> list[Any] | None:
+        found = self.cluster.pods(dict(deployment.spec.selector.match_labels or {}))
+        self._blind = found is None
+        return found
 
     def _as_we_left_it(self, name: str, images: dict[str, str]) -> Any:
         """The Deployment, which still has our images and is not paused."""
@@ -149,7 +165,7 @@ class Kubernetes:
 
     def _why(self, deployment: Any, images: dict[str, str]) -> str:
         """Why new pods do not start, as far as we may see them: the reason and how many, no message of theirs."""
-        pods = self.cluster.pods(dict(deployment.spec.selector.match_labels or {}))
+        pods = self._pods(deployment)
         if pods is None:
             return "; its pods could not be looked at"
         stuck: dict[str, int] = {}

@@ -1,8 +1,8 @@
 """
 The three requests to a Kubernetes API server that a deploy needs, with its answers as our errors.
 
-`get` and `patch` on `deployments`, and `list` on `pods` to name why a pod does not start, all in one namespace. The client is
-the official one, imported at its first use: it is an optional extra, and slow to load.
+`get` and `patch` on `deployments`, and `list` on `pods`, to see old ones end and to name why a new one does not start; all in one
+namespace. The client is the official one, imported at its first use: it is an optional extra, and slow to load.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ DENIED = (401, 403)
 NOT_FOUND = 404
 CONFLICT = 409
 TOO_MANY = 429
+MOST_PODS = 500
 SERVER_FAULT = 500
 
 
@@ -80,12 +81,12 @@ class Cluster:
             raise DeployFailed(refused.subject, refused.reason, refused.remedy) from None
 
     def pods(self, selector: dict[str, str]) -> list[Any] | None:
-        """The pods with these labels, or None where we may not see them or nobody answers: they only explain."""
+        """The pods with these labels, or None where we may not see them or nobody answers."""
         labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
         try:
-            return list(self._core.list_namespaced_pod(self.plan.namespace, label_selector=labels, limit=50,
+            return list(self._core.list_namespaced_pod(self.plan.namespace, label_selector=labels, limit=MOST_PODS,
                                                        _request_timeout=TIMEOUTS_S).items)
-        except Exception:  # noqa: BLE001  # an explanation that is missing must not hide what it would explain
+        except Exception:  # noqa: BLE001  # a look at pods that fails must not hide what the Deployment says
             return None
 
     def _asked(self, name: str, verb: str, request: Callable[[], T]) -> T:

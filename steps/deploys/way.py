@@ -80,6 +80,9 @@ class DeployWay(Protocol):
             Stopped: the deploy system does not answer, does not let us in, or has no such thing.
         """
 
+    def reach(self, known: dict[str, Any]) -> None:
+        """Before anything is undone: does the deploy system answer, and is what was changed still there? Raises Stopped as `look`."""
+
     def put_out(self, job: Job) -> dict[str, Any]:
         """
         Put the job's generation out and wait until it is; return what the ledger shall say of it.

@@ -43,6 +43,21 @@ def test_it_waits_until_the_controller_has_seen_it_and_every_replica_is_new_and_
     assert len(slept) == 10  # five stages of two rollouts, each seen
 
 
+def test_pods_that_are_still_ending_are_waited_for(by_kubernetes: Make, cluster: Cluster, ledger: Ledger) -> None:
+    cluster.ending = {"api": 3}
+
+    found = ledger.put_out(by_kubernetes())
+
+    assert cluster.ending == {"api": 0}
+    assert "could not look" not in found
+
+
+def test_without_the_right_to_see_pods_the_ledger_says_what_was_not_seen(by_kubernetes: Make, cluster: Cluster, ledger: Ledger) -> None:
+    cluster.denied = {("list", "pods"): 403}
+
+    assert ledger.put_out(by_kubernetes())["could not look"] == "whether old pods have ended"
+
+
 def test_only_its_namespace_is_ever_asked_for(by_kubernetes: Make, cluster: Cluster, ledger: Ledger) -> None:
     ledger.put_out(by_kubernetes())
     ledger.take_back(by_kubernetes())

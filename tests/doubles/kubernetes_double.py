@@ -40,6 +40,7 @@ class Cluster:
         self.stuck_at: int | None = None                      # no rollout goes beyond this stage
         self.gives_up = False                                 # a rollout that is stuck has exceeded its progress deadline
         self.waiting: str | None = None                       # why the pods of a rollout that is stuck do not start
+        self.ending: dict[str, int] = {}                      # for how many looks a pod of a Deployment's last rollout is still ending
         self.denied: dict[tuple[str, str], int] = {}          # (verb, resource): status
         self.faults: list[tuple[str, int]] = []               # (verb, status) for the next requests of that verb; 0 is no answer
         self.before_patch: Callable[[dict[str, Any]], None] = lambda _: None
@@ -158,6 +159,9 @@ class Cluster:
                           "status": {"phase": "Pending", "containerStatuses": [
                               {"name": entry["name"], "image": entry["image"], "imageID": "", "ready": False, "restartCount": 0,
                                "state": state} for entry in containers]}} for n in range(2)]
+                if self.ending.get(name, 0) and self.stage[where, name] == STAGES:
+                    self.ending[name] -= 1
+                    items[0]["metadata"] = {**items[0]["metadata"], "deletionTimestamp": "2026-01-01T00:00:30Z"}
         return {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": str(self._version)}, "items": items}
 
 

@@ -115,6 +115,18 @@ def test_a_way_back_that_fails_needs_a_person_and_may_be_repeated(stage: Stage, 
     assert (shop.images, stage.phase()[0]) == (BEFORE, "undone")
 
 
+def test_a_cluster_that_is_not_there_stops_the_way_back_before_anything_is_undone(stage: Stage, shop: Shop) -> None:
+    stage.plan(how="kubernetes", kubernetes=shop.section)
+    stage.run(Through.CLEANUP)
+    shop.cluster.denied = {("get", "deployments"): 403}
+
+    with pytest.raises(Stopped, match="a Role with get on deployments"):
+        stage.back(Through.CLEANUP)
+
+    assert stage.phase("cleanup")[0] == "done"
+    assert "`status`" not in stage.app.create_table("job")
+
+
 def killed(process: subprocess.Popen[str]) -> None:
     output, _ = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGKILL, output
