@@ -31,6 +31,7 @@ class Kubernetes:
     def __init__(self, plan: Section) -> None:
         self.plan = plan
         self._blind = False
+        self._gave_up_before: dict[str, Any] = {}
         self._by_name = {workload.name: workload for workload in plan.workload}
 
     @cached_property
@@ -100,6 +101,7 @@ class Kubernetes:
                 if _image(now, workload) == image:
                     return
                 changed = True
+                self._gave_up_before[workload.deployment] = _gave_up(now)
                 try:
                     self.cluster.set_image(workload.deployment, workload.container, image, now.metadata.resource_version)
                 except Changed:
@@ -122,12 +124,11 @@ class Kubernetes:
         """
         now = self._as_we_left_it(name, images)
         subject = f"deployment {self.plan.namespace}/{name}"
-        status = now.status
-        if (status.observed_generation or 0) < now.metadata.generation:
+        if (now.status.observed_generation or 0) < now.metadata.generation:
             return "the controller has not seen the change yet"
-        for condition in status.conditions or []:
-            if condition.type == "Progressing" and condition.reason == "ProgressDeadlineExceeded":
-                raise DeployFailed(subject, f"gave up (ProgressDeadlineExceeded){self._why(now, images)}", REMEDY)
+        gave_up = _gave_up(now)
+        if gave_up and gave_up != self._gave_up_before.get(name):  # else it speaks of the rollout before ours
+            raise DeployFailed(subject, f"gave up (ProgressDeadlineExceeded){self._why(now, images)}", REMEDY)
         left = _replicas_missing(now)
         if left is None:
             return self._ending(now)
@@ -164,10 +165,12 @@ class Kubernetes:
         return now
 
     def _why(self, deployment: Any, images: dict[str, str]) -> str:
-        """Why new pods do not start, as far as we may see them: the reason and how many, no message of theirs."""
+        """Why new pods are not made (a quota, say) or do not start, as far as we may see them."""
+        refused = "".join(f"; {condition.reason}: {str(condition.message)[:200]}" for condition in deployment.status.conditions or []
+                          if condition.type == "ReplicaFailure" and condition.status == "True")
         pods = self._pods(deployment)
         if pods is None:
-            return "; its pods could not be looked at"
+            return f"{refused}; its pods could not be looked at"
         stuck: dict[str, int] = {}
         for pod in pods:
             if not any(images.get(container.name) == container.image for container in pod.spec.containers):
@@ -177,7 +180,13 @@ class Kubernetes:
                 if waiting and waiting.reason in STUCK:
                     text = f"{waiting.reason} of {status.name} ({images.get(status.name, status.image)})"
                     stuck[text] = stuck.get(text, 0) + 1
-        return "".join(f"; {count} pods: {text}" for text, count in sorted(stuck.items()))
+        return refused + "".join(f"; {count} pods: {text}" for text, count in sorted(stuck.items()))
+
+
+def _gave_up(deployment: Any) -> str | None:
+    """When the controller last gave up a rollout, or None while it has not."""
+    return next((str(condition.last_update_time) for condition in deployment.status.conditions or []
+                 if condition.type == "Progressing" and condition.reason == "ProgressDeadlineExceeded"), None)
 
 
 def _images(deployment: Any) -> dict[str, str]:

@@ -219,6 +219,34 @@ def test_a_rollout_that_gives_up_says_why_its_pods_do_not_start(by_kubernetes: M
     assert images(cluster) == BEFORE
 
 
+def test_that_the_rollout_before_was_given_up_does_not_fail_the_way_back(by_kubernetes: Make, cluster: Cluster, ledger: Ledger) -> None:
+    cluster.stuck_at, cluster.gives_up = 2, True
+    with pytest.raises(DeployFailed, match="gave up"):
+        ledger.put_out(by_kubernetes())
+    cluster.stuck_at = None
+
+    ledger.take_back(by_kubernetes())
+
+    assert (images(cluster), cluster.gave_up) == (BEFORE, {})
+
+
+def test_a_way_back_that_is_given_up_in_its_turn_says_so(by_kubernetes: Make, cluster: Cluster, ledger: Ledger) -> None:
+    cluster.stuck_at, cluster.gives_up = 2, True
+    with pytest.raises(DeployFailed):
+        ledger.put_out(by_kubernetes())
+    cluster.after_patch = lambda: bool(cluster.gave_up.pop("api", None)) or True  # it moved, then gave up once more
+
+    with pytest.raises(DeployFailed, match="gave up"):
+        ledger.take_back(by_kubernetes())
+
+
+def test_a_quota_that_is_used_up_is_named(by_kubernetes: Make, cluster: Cluster, ledger: Ledger) -> None:
+    cluster.stuck_at, cluster.gives_up, cluster.quota = 1, True, 'pods "api-1" is forbidden: exceeded quota: small'
+
+    with pytest.raises(DeployFailed, match=r"FailedCreate: pods .* exceeded quota: small"):
+        ledger.put_out(by_kubernetes())
+
+
 def test_without_the_right_to_see_pods_it_says_so(by_kubernetes: Make, cluster: Cluster, ledger: Ledger) -> None:
     cluster.stuck_at, cluster.gives_up, cluster.denied = 2, True, {("list", "pods"): 403}
 

@@ -39,6 +39,8 @@ class Cluster:
         self.stage: dict[tuple[str, str], int] = {}
         self.stuck_at: int | None = None                      # no rollout goes beyond this stage
         self.gives_up = False                                 # a rollout that is stuck has exceeded its progress deadline
+        self.gave_up: dict[str, str] = {}                     # since when
+        self.quota: str | None = None                         # why no pod can be made
         self.waiting: str | None = None                       # why the pods of a rollout that is stuck do not start
         self.ending: dict[str, int] = {}                      # for how many looks a pod of a Deployment's last rollout is still ending
         self.denied: dict[tuple[str, str], int] = {}          # (verb, resource): status
@@ -139,11 +141,18 @@ class Cluster:
         replicas, updated, available = {
             0: (wanted, wanted, wanted), 1: (wanted + 1, 0, wanted), 2: (wanted + 1, 1, wanted), 3: (wanted + 1, wanted, wanted),
             4: (wanted, wanted, wanted - 1), STAGES: (wanted, wanted, wanted)}[stage]  # 0: as it was, of the generation before
-        gave_up = stuck and self.gives_up
+        name = now["metadata"]["name"]
+        if stuck and self.gives_up:
+            self.gave_up.setdefault(name, f"2026-01-01T00:{generation:02}:00Z")
+        elif stage > 1:
+            self.gave_up.pop(name, None)  # until a rollout moves, the condition still speaks of the one before
+        gave_up = self.gave_up.get(name)
         progressing = {"type": "Progressing", "status": "False" if gave_up else "True", "reason": "ProgressDeadlineExceeded" if gave_up
-                       else "NewReplicaSetAvailable" if stage == STAGES else "ReplicaSetUpdated"}
+                       else "NewReplicaSetAvailable" if stage == STAGES else "ReplicaSetUpdated",
+                       "lastUpdateTime": gave_up or "2026-01-01T00:00:00Z"}
+        failing = [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": self.quota}] if self.quota else []
         found = {"observedGeneration": generation - (stage == 0), "replicas": replicas, "updatedReplicas": updated,
-                 "availableReplicas": available, "readyReplicas": available, "conditions": [progressing]}
+                 "availableReplicas": available, "readyReplicas": available, "conditions": [progressing, *failing]}
         return {name: value for name, value in found.items() if value != 0}  # the real one leaves zeroes out
 
     def _pods(self, namespace: str, selector: str) -> dict[str, Any]:
