@@ -80,7 +80,7 @@ def _v2_out(rollout: Rollout) -> Outcome:
     how = deploy.put_out(rollout, PHASE, plan.deploy, Health(plan.health_command, plan.health_url), "v2",
                          "the generation without the old columns (V2) is deployed and no older instance is left",
                          f"rollout run {rollout.plan.id} --through cleanup --deployed-by NAME",
-                         before=lambda: reached(rollout, "v2 going out"))
+                         before=lambda detail: reached(rollout, "v2 going out", **detail))
     reached(rollout, "v2 out", v2=how)
     return Outcome.DONE
 

@@ -55,17 +55,17 @@ def _forward(rollout: Rollout) -> Outcome:
     plan = rollout.plan.deploy
     how = put_out(rollout, PHASE, plan.command, Health(plan.health_command, plan.health_url), "v1",
                   "the new generation (V1) is deployed and healthy", f"rollout run {rollout.plan.id} --deployed-by NAME",
-                  before=lambda: _set(rollout, "running"))
+                  before=lambda detail: rollout.ledger.set_phase(PHASE, "running", detail))
     _set(rollout, "done", how=how)
     return Outcome.DONE
 
 
 def put_out(rollout: Rollout, phase: Phase, command: str | None, health: Health, generation: str, what: str, call: str, *,
-            before: Callable[[], None]) -> str:
+            before: Callable[[dict[str, Any]], None]) -> str:
     """
     Put *generation* out by *command*, else as `deploy.how` says, else let a person confirm *what*; return how it was done.
 
-    *before* marks the phase as begun; by then the way has looked. Safe to repeat after a kill.
+    *before* marks the phase as begun, with what the way saw when it looked in its detail. Safe to repeat after a kill.
 
     Raises:
         DeployFailed: it failed, or its health did, or it ran over the deadline.
@@ -75,10 +75,10 @@ def put_out(rollout: Rollout, phase: Phase, command: str | None, health: Health,
     way = deploys.forward(rollout.plan.deploy, command, generation)
     if way is None:
         return _by_hand(rollout, phase, what, call, "forward", before)
-    known = way.look(generation, _known(rollout, phase).get(way.name, {}))
-    before()
+    remembered = _known(rollout, phase)
+    known = way.look(generation, remembered.get(way.name, {}))
+    before({"known": {**remembered, way.name: known}} if known or remembered else {})
     job = _job(rollout, phase, way, generation, known)
-    job.learn()
     with rollout.timed(phase, f"{way.name} for {generation}", statement=command) as facts:
         facts |= way.put_out(job)
     for kind, question in health.questions():
@@ -96,7 +96,7 @@ def take_back(rollout: Rollout, phase: Phase, command: str | None, generation: s
     """
     way, why = deploys.way_back(rollout.plan.deploy, command, generation, _known(rollout, phase))
     if way is None:
-        _by_hand(rollout, phase, what, f"{call} ({why})" if why else call, "back", lambda: None)
+        _by_hand(rollout, phase, what, f"{call} ({why})" if why else call, "back", lambda _: None)
         return
     with rollout.timed(phase, f"{way.name} for {generation}", direction="back", statement=command) as facts:
         facts |= way.take_back(_job(rollout, phase, way, generation, _known(rollout, phase).get(way.name, {})))
@@ -131,8 +131,7 @@ def _known(rollout: Rollout, phase: Phase) -> dict[str, Any]:
 def _keep(rollout: Rollout, phase: Phase, way: str, now: dict[str, Any]) -> None:
     row = rollout.ledger.phases()[phase]
     detail = dict(row["detail"] or {})
-    if now or detail.get("known"):
-        rollout.ledger.set_phase(phase, str(row["state"]), {**detail, "known": {**(detail.get("known") or {}), way: now}})
+    rollout.ledger.set_phase(phase, str(row["state"]), {**detail, "known": {**(detail.get("known") or {}), way: now}})
 
 
 def _set(rollout: Rollout, state: str, **detail: Any) -> None:
@@ -159,14 +158,15 @@ def _backward(rollout: Rollout) -> Outcome:
     return Outcome.DONE
 
 
-def _by_hand(rollout: Rollout, phase: Phase, what: str, call: str, direction: str, before: Callable[[], None]) -> str:
+def _by_hand(rollout: Rollout, phase: Phase, what: str, call: str, direction: str,
+             before: Callable[[dict[str, Any]], None]) -> str:
     try:
         who = _confirmed(rollout, what, call)
     except WaitingForPerson as waiting:
-        if rollout.owner and direction == "forward" and phase is PHASE:
+        if rollout.owner and direction == "forward" and phase is PHASE and not v1_may_live(rollout):
             rollout.ledger.set_phase(phase, "waiting", {"reason": waiting.reason, "remedy": waiting.remedy})
         raise
-    before()
+    before({})
     with rollout.timed(phase, "confirmed by hand", direction=direction) as facts:
         facts["deployed_by"] = who
     return f"confirmed by {who}"
