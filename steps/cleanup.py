@@ -10,7 +10,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from steps import archive, catalogue, ddl, deploy, usage, waits
+from steps import archive, catalogue, ddl, deploy, fleet, usage, waits
+from steps.deploys.health import Health
 from steps.errors import CleanupBroke, Stopped, WaitingForPerson
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
@@ -18,6 +19,7 @@ from steps.rungs import TOMBSTONES
 from steps.step import Step
 
 PHASE = Phase.CLEANUP
+OLDER = ("v0", "v1")
 
 
 def is_done(rollout: Rollout) -> bool:
@@ -74,10 +76,11 @@ def _now(rollout: Rollout) -> datetime:
 def _v2_out(rollout: Rollout) -> Outcome:
     if rollout.cleanup_began() and stage_of(rollout).get("v2"):
         return Outcome.ALREADY_DONE
-    how = deploy.put_out(rollout, PHASE, rollout.plan.cleanup.deploy, rollout.plan.cleanup.health_command, "v2",
+    plan = rollout.plan.cleanup
+    how = deploy.put_out(rollout, PHASE, plan.deploy, Health(plan.health_command, plan.health_url), "v2",
                          "the generation without the old columns (V2) is deployed and no older instance is left",
                          f"rollout run {rollout.plan.id} --through cleanup --deployed-by NAME",
-                         before=lambda: reached(rollout, "v2 going out"))
+                         before=lambda detail: reached(rollout, "v2 going out", **detail))
     reached(rollout, "v2 out", v2=how)
     return Outcome.DONE
 
@@ -87,10 +90,11 @@ def _gate(rollout: Rollout) -> Outcome:
     Nobody may be seen using the old columns for `cleanup.observe_s`, while we are silent ourselves.
 
     Raises:
-        Stopped: somebody was seen; or it could not be seen well enough and `cleanup-unseen` is not accepted.
+        Stopped: somebody was seen, or is connected; or it could not be seen well enough and `cleanup-unseen` is not accepted.
     """
     if rollout.position() > rollout.ladder().expanded:
         return Outcome.ALREADY_DONE
+    fleet.refuse_alive(rollout, PHASE, OLDER, "nothing was taken away")
     with rollout.timed(PHASE, "look for users of the old columns") as facts:
         before = usage.look(rollout.session, rollout.schema)
         waits.sleep_s(rollout.plan.cleanup.observe_s)
@@ -102,6 +106,7 @@ def _gate(rollout: Rollout) -> Outcome:
     if found.unseen and "cleanup-unseen" not in rollout.accepted:
         raise Stopped(f"table {rollout.table}", f"could not look: {'; '.join(found.unseen)}",
                       "raise the limits and look again, or say that you know from elsewhere with --accept cleanup-unseen")
+    fleet.refuse_alive(rollout, PHASE, OLDER, "nothing was taken away")  # one may have come while we watched
     return Outcome.DONE
 
 

@@ -35,7 +35,8 @@ def prepared_to_go_back(rollout: Rollout) -> None:
         WaitingForPerson: nobody can put V1 out again.
         Refused: the columns were dropped and the archive is gone.
     """
-    if not rollout.plan.cleanup.rollback_deploy and not rollout.person.deployed_by and not rollout.person.confirm:
+    by_itself = deploy.comes_back_by_itself(rollout, PHASE, rollout.plan.cleanup.rollback_deploy, "v1")
+    if not by_itself and not rollout.person.deployed_by and not rollout.person.confirm:
         raise WaitingForPerson("cleanup", "a person has to put V1 out again at the end of the way back",
                                f"add --deployed-by NAME once that is arranged, or --set cleanup.rollback_deploy='…' ({rollout.plan.id})")
     dropped = rollout.position() > tombstones(rollout)
@@ -97,9 +98,8 @@ def _parity(rollout: Rollout) -> Outcome:
 
 
 def _v1_out(rollout: Rollout) -> Outcome:
-    deploy.put_out(rollout, PHASE, rollout.plan.cleanup.rollback_deploy, None, "v1",
-                   "V1 is out again, beside V2 or instead of it", f"rollout rollback {rollout.plan.id} cleanup --deployed-by NAME",
-                   direction="back")
+    deploy.take_back(rollout, PHASE, rollout.plan.cleanup.rollback_deploy, "v1", "V1 is out again, beside V2 or instead of it",
+                     f"rollout rollback {rollout.plan.id} cleanup --deployed-by NAME")
     rollout.ledger.reset_pass(archive.PASS)  # the archive stays, but the next cleanup makes its own
     rollout.ledger.set_phase(PHASE, "undone")
     return Outcome.DONE

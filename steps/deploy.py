@@ -1,29 +1,26 @@
 """
-Phase 2: the application's new generation goes out, or comes back, by a command or by a person's hand.
+Phase 2: the application's new generation goes out, or comes back, by one of the ways in :mod:`steps.deploys` or by a person's hand.
 
-The command runs in a shell of its own with a deadline; a health command is then asked until it says yes. Deploying is
-refused while an index or a sync trigger that the new generation needs is missing (F15, F17).
+Deploying is refused while an index or a sync trigger that the new generation needs is missing (F15, F17). What a way needs to
+take a generation back stands in the ledger, in the phase's detail, before its first change.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 from collections.abc import Callable
+from typing import Any
 
-from steps import waits
-from steps.errors import DeployFailed, RolloutError, Stopped, WaitingForPerson
-from steps.masking import mask
+from steps import deploys
+from steps.deploys.health import Health, wait_for
+from steps.deploys.way import Deadline, DeployWay, Job
+from steps.errors import RolloutError, Stopped, WaitingForPerson
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
 from steps.step import Step
 from steps.sync import SyncState
-from steps.target import ENVIRONMENT
-
-SHOWN_OUTPUT = 2000
 
 PHASE = Phase.DEPLOY
+V0_IS_BACK = "the old generation (V0) is back and no V1 instance is left"
 
 
 def is_done(rollout: Rollout) -> bool:
@@ -56,40 +53,91 @@ def _ready(rollout: Rollout) -> Outcome:
 
 def _forward(rollout: Rollout) -> Outcome:
     plan = rollout.plan.deploy
-    how = put_out(rollout, PHASE, plan.command if plan.how == "command" else None, plan.health_command, "v1",
+    how = put_out(rollout, PHASE, plan.command, Health(plan.health_command, plan.health_url), "v1",
                   "the new generation (V1) is deployed and healthy", f"rollout run {rollout.plan.id} --deployed-by NAME",
-                  before=lambda: rollout.ledger.set_phase(PHASE, "running"))
-    rollout.ledger.set_phase(PHASE, "done", {"how": how})
+                  before=lambda detail: rollout.ledger.set_phase(PHASE, "running", detail))
+    _set(rollout, "done", how=how)
     return Outcome.DONE
 
 
-def put_out(rollout: Rollout, phase: Phase, command: str | None, health_command: str | None, generation: str, what: str, call: str, *,
-            direction: str = "forward", before: Callable[[], None] = lambda: None) -> str:
+def put_out(rollout: Rollout, phase: Phase, command: str | None, health: Health, generation: str, what: str, call: str, *,
+            before: Callable[[dict[str, Any]], None]) -> str:
     """
-    Put *generation* out by *command*, else let a person confirm *what*; return how it was done.
+    Put *generation* out by *command*, else as `deploy.how` says, else let a person confirm *what*; return how it was done.
+
+    *before* marks the phase as begun, with what the way saw when it looked in its detail. Safe to repeat after a kill.
 
     Raises:
-        DeployFailed: the command or its health failed or ran over the deadline.
-        WaitingForPerson: there is no command and nobody has confirmed; *call* is what continues.
+        DeployFailed: it failed, or its health did, or it ran over the deadline.
+        Stopped: the deploy system could not be asked; the same command continues.
+        WaitingForPerson: nobody has confirmed; *call* is what continues.
     """
-    if not command:
-        try:
-            who = _confirmed(rollout, what, call)
-        except WaitingForPerson as waiting:
-            if rollout.owner and direction == "forward" and phase is PHASE:
-                rollout.ledger.set_phase(phase, "waiting", {"reason": waiting.reason, "remedy": waiting.remedy})
-            raise
-        before()
-        with rollout.timed(phase, "confirmed by hand", direction=direction) as facts:
-            facts["deployed_by"] = who
-        return f"confirmed by {who}"
-    before()
-    with rollout.timed(phase, f"command for {generation}", direction=direction, statement=command) as facts:
-        facts |= _run(rollout, f"command for {generation}", command, generation)
-    if health_command:
-        with rollout.timed(phase, "health", direction=direction, statement=health_command):
-            _wait_for_health(rollout, health_command)
-    return "by command"
+    way = deploys.forward(rollout.plan.deploy, command, generation)
+    if way is None:
+        return _by_hand(rollout, phase, what, call, "forward", before)
+    remembered = _known(rollout, phase)
+    known = way.look(generation, remembered.get(way.name, {}))
+    before({"known": {**remembered, way.name: known}} if known or remembered else {})
+    job = _job(rollout, phase, way, generation, known)
+    with rollout.timed(phase, f"{way.name} for {generation}", statement=command) as facts:
+        facts |= way.put_out(job)
+    for kind, question in health.questions():
+        with rollout.timed(phase, "health", statement=question):
+            wait_for(kind, question, _job(rollout, phase, way, generation, job.known))
+    return f"by {way.name}"
+
+
+def take_back(rollout: Rollout, phase: Phase, command: str | None, generation: str, what: str, call: str) -> None:
+    """
+    Return to *generation*, the one before, by *command*, else as `deploy.how` says, else let a person confirm *what*.
+
+    Raises:
+        DeployFailed, Stopped, WaitingForPerson: as :func:`put_out`.
+    """
+    way, why = deploys.way_back(rollout.plan.deploy, command, generation, _known(rollout, phase))
+    if way is None:
+        _by_hand(rollout, phase, what, f"{call} ({why})" if why else call, "back", lambda _: None)
+        return
+    with rollout.timed(phase, f"{way.name} for {generation}", direction="back", statement=command) as facts:
+        facts |= way.take_back(_job(rollout, phase, way, generation, _known(rollout, phase).get(way.name, {})))
+
+
+def comes_back_by_itself(rollout: Rollout, phase: Phase, command: str | None, generation: str) -> bool:
+    """
+    Whether *generation* can be returned to without a person. If so, the deploy system is asked whether it is there.
+
+    Raises:
+        Stopped: it is not, or does not let us in; nothing was undone.
+    """
+    known = _known(rollout, phase)
+    way, _ = deploys.way_back(rollout.plan.deploy, command, generation, known)
+    if way is None:
+        return False
+    way.reach(known.get(way.name, {}))
+    return True
+
+
+def _job(rollout: Rollout, phase: Phase, way: DeployWay, generation: str, known: dict[str, Any]) -> Job:
+    plan = rollout.plan.deploy
+    return Job(rollout.plan.id, rollout.table, generation, rollout.ledger.run_id, Deadline(plan.deadline_s), plan.health_every_s,
+               dict(known), lambda now: _keep(rollout, phase, way.name, now))
+
+
+def _known(rollout: Rollout, phase: Phase) -> dict[str, Any]:
+    """What each way remembers in this phase, by way; gone once the phase is undone."""
+    return dict((rollout.ledger.phases().get(phase, {}).get("detail") or {}).get("known") or {})
+
+
+def _keep(rollout: Rollout, phase: Phase, way: str, now: dict[str, Any]) -> None:
+    row = rollout.ledger.phases()[phase]
+    detail = dict(row["detail"] or {})
+    rollout.ledger.set_phase(phase, str(row["state"]), {**detail, "known": {**(detail.get("known") or {}), way: now}})
+
+
+def _set(rollout: Rollout, state: str, **detail: Any) -> None:
+    """The phase's state, without forgetting what the ways remember."""
+    known = _known(rollout, PHASE)
+    rollout.ledger.set_phase(PHASE, state, {**detail, **({"known": known} if known else {})})
 
 
 def prepared_to_go_back(rollout: Rollout) -> None:
@@ -97,18 +145,31 @@ def prepared_to_go_back(rollout: Rollout) -> None:
     Before anything is undone: can the application be taken back? (design section 2)
 
     Raises:
-        WaitingForPerson: nobody has confirmed it and there is no rollback command.
+        WaitingForPerson: nobody has confirmed it and no way leads back without a person.
     """
-    if v1_may_live(rollout) and not rollout.plan.deploy.rollback_command:
-        _confirmed(rollout, "the old generation (V0) is back and no V1 instance is left",
-                   f"rollout rollback {rollout.plan.id} … --deployed-by NAME, or --set deploy.rollback_command='…'")
+    if v1_may_live(rollout) and not comes_back_by_itself(rollout, PHASE, rollout.plan.deploy.rollback_command, "v0"):
+        _confirmed(rollout, V0_IS_BACK, f"rollout rollback {rollout.plan.id} … --deployed-by NAME, or --set deploy.rollback_command='…'")
 
 
 def _backward(rollout: Rollout) -> Outcome:
-    put_out(rollout, PHASE, rollout.plan.deploy.rollback_command, None, "v0", "the old generation (V0) is back and no V1 instance is left",
-            f"rollout rollback {rollout.plan.id} … --deployed-by NAME", direction="back")
+    take_back(rollout, PHASE, rollout.plan.deploy.rollback_command, "v0", V0_IS_BACK,
+              f"rollout rollback {rollout.plan.id} … --deployed-by NAME")
     rollout.ledger.set_phase(PHASE, "undone")
     return Outcome.DONE
+
+
+def _by_hand(rollout: Rollout, phase: Phase, what: str, call: str, direction: str,
+             before: Callable[[dict[str, Any]], None]) -> str:
+    try:
+        who = _confirmed(rollout, what, call)
+    except WaitingForPerson as waiting:
+        if rollout.owner and direction == "forward" and phase is PHASE and not v1_may_live(rollout):
+            rollout.ledger.set_phase(phase, "waiting", {"reason": waiting.reason, "remedy": waiting.remedy})
+        raise
+    before({})
+    with rollout.timed(phase, "confirmed by hand", direction=direction) as facts:
+        facts["deployed_by"] = who
+    return f"confirmed by {who}"
 
 
 def _confirmed(rollout: Rollout, what: str, call: str) -> str:
@@ -120,68 +181,18 @@ def _confirmed(rollout: Rollout, what: str, call: str) -> str:
     raise WaitingForPerson("deploy", f"a person has to confirm that {what}", f"then call: {call}")
 
 
-def _run(rollout: Rollout, what: str, command: str, generation: str) -> dict[str, str]:
-    """Run *command* in a shell, at most `deploy.deadline_s`; return the end of its output, masked."""
-    result, output = run_command(command, rollout.plan.deploy.deadline_s, {
-        "ROLLOUT_PLAN": rollout.plan.id, "ROLLOUT_TABLE": rollout.table, "ROLLOUT_GENERATION": generation})
-    if result is None:
-        raise DeployFailed(what, f"ran over its deadline of {rollout.plan.deploy.deadline_s} s and was ended", "see its output")
-    if result != 0:
-        raise DeployFailed(what, f"ended with {result}: {output[-300:].strip() or 'no output'}", "correct the cause")
-    return {"output": output}
-
-
-def run_command(command: str, deadline_s: float, extra: dict[str, str]) -> tuple[int | None, str]:
-    """
-    (exit code or None when it ran over *deadline_s*, the end of its masked output). The whole process group is ended.
-
-    The database URL is not handed on: a deploy command has its own credentials or none.
-    """
-    environment = {key: value for key, value in os.environ.items() if key != ENVIRONMENT} | extra
-    with subprocess.Popen(["/bin/sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                          env=environment, start_new_session=True) as process:
-        try:
-            output, _ = process.communicate(timeout=deadline_s)
-            code: int | None = process.returncode
-        except BaseException as error:
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                output, _ = process.communicate(timeout=5)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                output, _ = process.communicate()
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            code = None
-    return code, mask(output.decode(errors="replace"))[-SHOWN_OUTPUT:]
-
-
-def _wait_for_health(rollout: Rollout, command: str) -> None:
-    deadline = waits.now_s() + rollout.plan.deploy.deadline_s
-    while True:
-        left_s = deadline - waits.now_s()
-        code, output = run_command(command, max(0.1, left_s), {"ROLLOUT_PLAN": rollout.plan.id, "ROLLOUT_GENERATION": "v1"})
-        if code == 0:
-            return
-        if waits.now_s() >= deadline:
-            raise DeployFailed("health command", f"did not say yes within {rollout.plan.deploy.deadline_s} s: "
-                               f"{output[-300:].strip() or f'exit code {code}'}", "see the application's log")
-        waits.sleep_s(rollout.plan.deploy.health_every_s)
-
-
 def failed_and_taken_back(rollout: Rollout, failure: RolloutError) -> None:
     """
-    After a failed deploy: run the rollback command, or say that a person has to.
+    After a failed deploy: take it back, or say that a person has to.
 
     Raises:
-        WaitingForPerson: there is no rollback command.
-        DeployFailed: the rollback command failed too.
+        WaitingForPerson: no way leads back without a person.
+        DeployFailed: the way back failed too.
     """
-    if not rollout.plan.deploy.rollback_command:
-        rollout.ledger.set_phase(PHASE, "running", {"failure": str(failure)})
-        raise WaitingForPerson("deploy", f"failed and there is no deploy.rollback_command ({failure})",
+    way, why = deploys.way_back(rollout.plan.deploy, rollout.plan.deploy.rollback_command, "v0", _known(rollout, PHASE))
+    if way is None:
+        _set(rollout, "running", failure=str(failure))
+        raise WaitingForPerson("deploy", f"failed and {why or 'there is no deploy.rollback_command'} ({failure})",
                                f"take V1 back by hand, then `rollout rollback {rollout.plan.id} deploy --deployed-by NAME`; or correct "
                                "the cause and run the same command again")
     _backward(rollout)
-
-

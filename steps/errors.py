@@ -130,6 +130,12 @@ class DeployFailed(RolloutError):
     exit_code = 5
 
 
+class DeploySystemAway(Stopped):
+    """The deploy system gave no answer; what became of a request is not known and must be looked up, never taken for a failure."""
+
+    retryable = True
+
+
 class StatementFailed(RolloutError):
     """The server answered a statement with an error; *errno* is MySQL's number. Texts that quote row contents are cut."""
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from steps.plan_deploy import Deploy, Fleet
 from steps.plan_sections import (
     Backfill,
     Cleanup,
-    Deploy,
     Handover,
     Leaf,
     Part,
@@ -30,8 +30,8 @@ from steps.plan_sections import (
     Verify,
 )
 
-__all__ = ["Backfill", "Cleanup", "Deploy", "Handover", "Leaf", "Plan", "PlanTable", "PreDeploy", "Reconcile", "Rehearsal", "Rename",
-           "SchemaStep", "ValueMap", "Verify"]
+__all__ = ["Backfill", "Cleanup", "Deploy", "Fleet", "Handover", "Leaf", "Plan", "PlanTable", "PreDeploy", "Reconcile", "Rehearsal",
+           "Rename", "SchemaStep", "ValueMap", "Verify"]
 
 
 class Plan(Part):
@@ -47,6 +47,7 @@ class Plan(Part):
     reconcile: Reconcile = Reconcile()
     cleanup: Cleanup = Cleanup()
     rehearsal: Rehearsal = Rehearsal()
+    fleet: Fleet | None = None
     folder: Path = Path()
     sql_text: dict[str, str] = Field(default={})
     queries: dict[str, str] = Field(default={})

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from steps.addresses import Address
+
 PlanId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 FileStem = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
@@ -143,31 +145,6 @@ class ValueMap(Part):
         return tuple(pairs)
 
 
-class Deploy(Part):
-    """`[deploy]`: how the application's new generation is put out and taken back."""
-
-    how: Literal["manual", "command"] = "manual"
-    command: str | None = None
-    rollback_command: str | None = None
-    health_command: str | None = None
-    deadline_s: int = Field(default=900, ge=1, le=86_400)
-    health_every_s: float = Field(default=2, ge=0.05, le=60)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _command_alone_is_enough(cls, data: object) -> object:
-        """`--set deploy.command=…` alone deploys by command (design section 4)."""
-        if isinstance(data, dict) and data.get("command") and data.get("how", "manual") == "manual":
-            return {**data, "how": "command"}
-        return data
-
-    @model_validator(mode="after")
-    def _has_command(self) -> Deploy:
-        if self.how == "command" and not self.command:
-            raise ValueError('how = "command" needs deploy.command')
-        return self
-
-
 class Verify(Part):
     """`[verify]`: smoke queries, an optional command (the team's own E2E suite), and what follows a failure."""
 
@@ -232,6 +209,7 @@ class Cleanup(Part):
     deploy: str | None = None
     rollback_deploy: str | None = None
     health_command: str | None = None
+    health_url: Address | None = None
     min_age_s: int = Field(default=86_400, ge=0, description="shortest time between verify and cleanup")
     observe_s: int = Field(default=60, ge=0, le=604_800, description="how long nobody may be seen using the old columns")
     archive_keep_s: int = Field(default=2_592_000, ge=0, description="how long the archive is kept after the drop")

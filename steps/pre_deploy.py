@@ -8,7 +8,7 @@ indexes on filled columns (F15), then the leaves that are due (F9). Its way back
 
 from __future__ import annotations
 
-from steps import catalogue, ddl, deploy, fk_indexes, handover_swap, leaves, passes, sync_install
+from steps import catalogue, ddl, deploy, fk_indexes, fleet, handover_swap, leaves, passes, sync_install
 from steps.errors import Stopped
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
@@ -138,6 +138,8 @@ def _settle(rollout: Rollout) -> Outcome:
 
 
 def _sync_off(rollout: Rollout) -> Outcome:
+    newer = ("v1", "v2") if rollout.plan.fleet and rollout.plan.fleet.v2 else ("v1",)
+    fleet.refuse_alive(rollout, PHASE, newer, "the sync triggers stand")
     rollout.ledger.set_phase(PHASE, "going back")
     rollout.ledger.reset_pass(FIRST_PASS)
     if rollout.plan.filled_columns:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from steps import backfill, passes, sql_text
-from steps.deploy import run_command
+from steps.commands import run_command
 from steps.errors import Refused, StatementFailed, Stopped, VerifyFailed
 from steps.mysql import Session, quote
 from steps.phase import Outcome, Phase, Verdict

@@ -6,10 +6,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from flows import cockpit
+from steps.target import Target
+from tests.flows.deploy_stage import Stage
 from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
 HOME = tempfile.mkdtemp(prefix="rollout-prefect-")
@@ -32,3 +36,12 @@ def prefect_server() -> Iterator[None]:
     with prefect_test_harness(server_startup_timeout=60), temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         yield
     shutil.rmtree(HOME, ignore_errors=True)
+
+
+@pytest.fixture
+def stage(empty: Target, tmp_path: Path) -> Iterator[Stage]:
+    """A small table and a plan for it, both this test's own."""
+    with ExitStack() as stack:
+        found = Stage(tmp_path, empty, stack)
+        yield found
+        found.app.close()

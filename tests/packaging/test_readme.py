@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from flows import checks_readme
 from flows.actions import ACCEPT_KEYS
 from flows.cli.app import app
 from flows.params import Through
+from steps import deploys
 from steps.checks import CHECKS
 from steps.errors import EXIT_CODES
+from steps.plan_deploy import Deploy, Fleet
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -68,6 +71,18 @@ def test_phases_are_those_that_a_run_can_take() -> None:
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:steps|flows|sql|deploy|tests)/[\w./]+)`", README))))
 def test_files_that_the_readme_names_are_there(path: str) -> None:
     assert (ROOT / path).exists()
+
+
+@pytest.mark.parametrize("example", re.findall(r"^```toml\n(\[(?:deploy|fleet)\].*?)^```", README, re.MULTILINE | re.DOTALL))
+def test_examples_of_deploy_and_fleet_are_plans(example: str) -> None:
+    for section, value in tomllib.loads(example).items():
+        assert {"deploy": Deploy, "fleet": Fleet}[section].model_validate(value)
+
+
+def test_each_way_of_deploying_is_in_the_table() -> None:
+    rows = table("| `deploy.how` | puts out by | is done when | goes back by | after kill -9 the same command |")
+
+    assert [row[0].strip("`") for row in rows] == ["manual", "command", *deploys.WAYS]
 
 
 def test_nothing_is_left_to_fill_in() -> None:

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from steps import errors
-from steps.errors import EXIT_CODES, ConnectionLost, LockTimeout, RolloutError, StatementFailed
+from steps.errors import EXIT_CODES, ConnectionLost, DeploySystemAway, LockTimeout, RolloutError, StatementFailed
 
 CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, RolloutError)]
 STATEMENT = [kind for kind in CLASSES if issubclass(kind, StatementFailed)]
@@ -37,7 +37,7 @@ def test_every_exit_code_is_explained(kind: type[RolloutError]) -> None:
 
 
 def test_only_outcomes_that_the_server_undid_or_that_are_unknown_may_be_tried_again() -> None:
-    assert {kind for kind in CLASSES if kind.retryable} == {LockTimeout, ConnectionLost}
+    assert {kind for kind in CLASSES if kind.retryable} == {LockTimeout, ConnectionLost, DeploySystemAway}
 
 
 @pytest.mark.parametrize(("remedy", "text"), [("mend it", "table t: is wrong; mend it"), ("", "table t: is wrong")])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steps import masking, waits
-from steps.deploy import run_command
+from steps.commands import run_command
 from steps.target import ENVIRONMENT
 
 

@@ -1,0 +1,215 @@
+"""
+By Kubernetes: the image of named containers is changed, and the rollout watched until every replica is new and available.
+
+The images from before are in the ledger before the first change. No watch stream: the Deployment is read every
+`deploy.health_every_s`, which an interrupted connection cannot break.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from steps import waits
+from steps.deploys.kubernetes_api import Changed, Cluster
+from steps.deploys.way import Job, patiently, wait_until
+from steps.errors import DeployFailed, DeploySystemAway, Stopped
+from steps.plan_deploy import Kubernetes as Section
+from steps.plan_deploy import Workload
+
+HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
+STUCK = (*HOPELESS, "ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError",
+         "RunContainerError")
+REMEDY = "see `kubectl rollout status` and the pods' events"
+
+
+class Kubernetes:
+    """`known` is the image of each container before, by `deployment/container`; None where it was the new one already."""
+
+    name = "kubernetes"
+
+    def __init__(self, plan: Section) -> None:
+        self.plan = plan
+        self._blind = False
+        self._gave_up_before: dict[str, Any] = {}
+        self._by_name = {workload.name: workload for workload in plan.workload}
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        return Cluster(self.plan)
+
+    def puts_out(self, generation: str) -> bool:
+        return any(generation in workload.images for workload in self.plan.workload)
+
+    def cannot_take_back(self, generation: str, known: dict[str, Any]) -> str | None:
+        before = self._before(generation, known)
+        lost = [name for name, image in before.items() if image is None]
+        if lost:
+            return (f"the image of {', '.join(lost)} before is not known, because it was the new one already when this began; "
+                    f"name {generation} in deploy.kubernetes")
+        return None if before else f"this tool did not put the new generation out, and deploy.kubernetes does not name {generation}"
+
+    def _before(self, generation: str, known: dict[str, Any]) -> dict[str, str | None]:
+        """The image to return to, by name: the recorded one, else the plan's, else None."""
+        named = self._wanted(generation)
+        return {name: known.get(name) or named.get(name) for name in known or named}
+
+    def _wanted(self, generation: str) -> dict[str, str]:
+        """The image of each container that *generation* changes."""
+        return {workload.name: image for workload in self.plan.workload for of, image in workload.images.items() if of == generation}
+
+    def look(self, generation: str, known: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, wanted in self._wanted(generation).items():
+            workload = self._by_name[name]
+            now = _image(self.cluster.deployment(workload.deployment), workload)
+            found[name] = None if now == wanted else now
+        return {**found, **known}
+
+    def reach(self, known: dict[str, Any]) -> None:
+        for name in known:
+            if name in self._by_name:
+                self.cluster.deployment(self._by_name[name].deployment)
+
+    def put_out(self, job: Job) -> dict[str, Any]:
+        return self._go_to(job, self._wanted(job.generation))
+
+    def take_back(self, job: Job) -> dict[str, Any]:
+        before = self._before(job.generation, job.known)
+        gone = sorted(set(before) - set(self._by_name))
+        if gone:
+            raise DeployFailed("kubernetes", f"{', '.join(gone)} was changed by this tool and is no longer in the plan", "put it back")
+        return self._go_to(job, {name: image for name, image in before.items() if image is not None})
+
+    def _go_to(self, job: Job, images: dict[str, str]) -> dict[str, Any]:
+        """Every image first, then every rollout: both are looked at before they are acted on, so this may be repeated."""
+        changed = [name for name, image in images.items() if self._ensure(self._by_name[name], image, job)]
+        for deployment in dict.fromkeys(self._by_name[name].deployment for name in images):
+            mine = {self._by_name[name].container: image for name, image in images.items() if self._by_name[name].deployment == deployment}
+            wait_until(lambda name=deployment, mine=mine: self._missing(name, mine),  # type: ignore[misc]
+                       job.deadline, job.every_s, f"deployment {self.plan.namespace}/{deployment}", REMEDY)
+        return {"images": images, "changed": changed, **({"could not look": "whether old pods have ended"} if self._blind else {})}
+
+    def _ensure(self, workload: Workload, image: str, job: Job) -> bool:
+        """Whether the image had to be changed. A lost answer or a conflict is followed by another look, never by a blind repeat."""
+        changed = False
+
+        def once() -> None:
+            nonlocal changed
+            while True:
+                now = self.cluster.deployment(workload.deployment)
+                if _image(now, workload) == image:
+                    return
+                changed = True
+                self._gave_up_before[workload.deployment] = _gave_up(now)
+                try:
+                    self.cluster.set_image(workload.deployment, workload.container, image, now.metadata.resource_version)
+                except Changed:
+                    if job.deadline.passed:
+                        raise DeployFailed(f"deployment {self.plan.namespace}/{workload.deployment}",
+                                           f"was changed by somebody else all the {job.deadline.seconds:g} s", REMEDY) from None
+                    waits.sleep_s(job.every_s)
+                    continue
+                return
+
+        patiently(once)
+        return changed
+
+    def _missing(self, name: str, images: dict[str, str]) -> str | None:
+        """
+        What the rollout lacks, or None once it is complete: seen by the controller, every replica new and available, no pod ending.
+
+        Raises:
+            DeployFailed: the controller gave up, the rollout is paused, somebody changed the image, or a pod can never start.
+        """
+        now = self._as_we_left_it(name, images)
+        subject = f"deployment {self.plan.namespace}/{name}"
+        if (now.status.observed_generation or 0) < now.metadata.generation:
+            return "the controller has not seen the change yet"
+        gave_up = _gave_up(now)
+        if gave_up and gave_up != self._gave_up_before.get(name):  # else it speaks of the rollout before ours
+            raise DeployFailed(subject, f"gave up (ProgressDeadlineExceeded){self._why(now, images)}", REMEDY)
+        left = _replicas_missing(now)
+        if left is None:
+            return self._ending(now)
+        why = self._why(now, images)
+        if any(reason in why for reason in HOPELESS):
+            raise DeployFailed(subject, f"can never start{why}", REMEDY)
+        return left + why
+
+    def _ending(self, deployment: Any) -> str | None:
+        """Pods that are told to end count as no replica any more, and go on writing until they have ended."""
+        ending = [pod for pod in self._pods(deployment) or [] if pod.metadata.deletion_timestamp]
+        return f"{len(ending)} pods are still ending" if ending else None
+
+    def _pods(self, deployment: Any) -> list[Any] | None:
+        found = self.cluster.pods(dict(deployment.spec.selector.match_labels or {}))
+        self._blind = found is None
+        return found
+
+    def _as_we_left_it(self, name: str, images: dict[str, str]) -> Any:
+        """The Deployment, which still has our images and is not paused."""
+        subject = f"deployment {self.plan.namespace}/{name}"
+        try:
+            now = self.cluster.deployment(name)
+        except DeploySystemAway:
+            raise
+        except Stopped as gone:
+            raise DeployFailed(gone.subject, gone.reason, gone.remedy) from None
+        for container, image in images.items():
+            other = _images(now).get(container)
+            if other != image:
+                raise DeployFailed(subject, f"somebody set {container} to {other} while {image} was rolled out", REMEDY)
+        if now.spec.paused:
+            raise DeployFailed(subject, "is paused, so its rollout would never go on", f"kubectl rollout resume deployment/{name}")
+        return now
+
+    def _why(self, deployment: Any, images: dict[str, str]) -> str:
+        """Why new pods are not made (a quota, say) or do not start, as far as we may see them."""
+        refused = "".join(f"; {condition.reason}: {str(condition.message)[:200]}" for condition in deployment.status.conditions or []
+                          if condition.type == "ReplicaFailure" and condition.status == "True")
+        pods = self._pods(deployment)
+        if pods is None:
+            return f"{refused}; its pods could not be looked at"
+        stuck: dict[str, int] = {}
+        for pod in pods:
+            if not any(images.get(container.name) == container.image for container in pod.spec.containers):
+                continue
+            for status in [*(pod.status.init_container_statuses or []), *(pod.status.container_statuses or [])]:
+                waiting = status.state.waiting if status.state else None
+                if waiting and waiting.reason in STUCK:
+                    text = f"{waiting.reason} of {status.name} ({images.get(status.name, status.image)})"
+                    stuck[text] = stuck.get(text, 0) + 1
+        return refused + "".join(f"; {count} pods: {text}" for text, count in sorted(stuck.items()))
+
+
+def _gave_up(deployment: Any) -> str | None:
+    """When the controller last gave up a rollout, or None while it has not."""
+    return next((str(condition.last_update_time) for condition in deployment.status.conditions or []
+                 if condition.type == "Progressing" and condition.reason == "ProgressDeadlineExceeded"), None)
+
+
+def _images(deployment: Any) -> dict[str, str]:
+    return {container.name: str(container.image) for container in deployment.spec.template.spec.containers}
+
+
+def _image(deployment: Any, workload: Workload) -> str:
+    """
+    Raises:
+        Stopped: the Deployment has no such container.
+    """
+    containers = _images(deployment)
+    if workload.container not in containers:
+        raise Stopped(f"deployment {workload.deployment}", f"has no container {workload.container}", f"it has {', '.join(containers)}")
+    return containers[workload.container]
+
+
+def _replicas_missing(deployment: Any) -> str | None:
+    wanted = 1 if deployment.spec.replicas is None else int(deployment.spec.replicas)
+    there, new, ready = (int(count or 0) for count in (
+        deployment.status.replicas, deployment.status.updated_replicas, deployment.status.available_replicas))
+    if new < wanted:
+        return f"{new} of {wanted} replicas are new"
+    if there > new:
+        return f"{there - new} old replicas are still ending"
+    return f"{ready} of {new} new replicas are available" if ready < new else None
