@@ -25,6 +25,10 @@ test-docker: setup ## the testcontainers way of getting a MySQL; needs Debian's 
 test-kill: setup ## kill -9 at every boundary, forward and back (about a quarter of an hour)
 	ROLLOUT_FULL_MATRIX=1 $(BIN)/python -m pytest tests/faults/test_kill.py -n 2 --dist load
 
+bench: setup ## the backfill beside what people run by hand, as ratios from one run (QUICK=1: minutes)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,bench]'
+	$(BIN)/python -m tests.bench.backfill
+
 coverage: setup ## how much of steps/ the suite runs
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m 'not docker' --cov=steps --cov-report=term
 
@@ -32,4 +36,4 @@ lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-.PHONY: help setup demo test test-docker test-kill coverage lint
+.PHONY: help setup demo test test-docker test-kill bench coverage lint
