@@ -28,6 +28,10 @@ test-kill: setup ## kill -9 at every boundary, forward and back (about a quarter
 bench-copies: setup ## widening a million rows under traffic: MySQL's own copy against the hand-over (about six minutes; QUICK=1: one)
 	$(BIN)/python -m tests.bench.copies
 
+bench: setup ## the backfill beside what people run by hand, as ratios from one run (QUICK=1: minutes)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,bench]'
+	$(BIN)/python -m tests.bench.backfill
+
 coverage: setup ## how much of steps/ the suite runs
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m 'not docker' --cov=steps --cov-report=term
 
@@ -38,4 +42,4 @@ lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-.PHONY: help setup demo test test-docker test-kill bench-copies bench-locks coverage lint
+.PHONY: help setup demo test test-docker test-kill bench bench-copies bench-locks coverage lint

@@ -160,7 +160,7 @@ class Backfill(Part):
     mode: Literal["gentle", "full_speed"] = Field(default="gentle", description="full_speed: the table is idle or the load is irrelevant")
     connections: int | None = Field(default=None, ge=1, le=16, description="by default 1 when gentle, 4 at full speed")
     target_ms: int = Field(default=200, ge=10, le=5000, description="how long one chunk should take")
-    first_chunk_rows: int = Field(default=500, ge=1, le=100_000)
+    first_chunk_rows: int = Field(default=200, ge=1, le=100_000)
     largest_chunk_rows: int = Field(default=5000, ge=1, le=100_000)
     max_passes: int = Field(default=20, ge=1, le=1000)
     most_refused: int = Field(default=100, ge=0, le=10_000, description="rows that the server may refuse before the pass stops at once")

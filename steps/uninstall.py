@@ -62,7 +62,9 @@ def uninstall(rollout: Rollout) -> list[str]:
         gone.append(f"archive {archive.plain_name(rollout)}")
     if not catalogue.exists(rollout.session, rollout.ledger.home, "_rollout_run"):
         return gone
-    for table in ("plan", "phase", "pass", "event", "run"):
+    rollout.ledger.create()  # an older tool's ledger has fewer tables
+    rollout.ledger.forget_plan()
+    for table in ("event", "run"):
         rollout.session.run(f"DELETE FROM {rollout.ledger.table(table)} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
                             f"AND plan_id = {VALUE}", *rollout.ledger.key)
     gone.append(f"ledger rows of plan {rollout.plan.id}")

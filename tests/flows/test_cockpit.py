@@ -27,6 +27,7 @@ from flows import report
 from flows.params import RollbackRequest, RunRequest, Through
 from flows.params import Target as Where
 from steps import plan_loader
+from steps.ledger import TABLES
 from steps.ownership import lock_name
 from steps.rollout import Person, opened
 from steps.target import Target
@@ -139,7 +140,7 @@ def journey(prefect_server: None, planted: Target, tmp_path_factory: pytest.Temp
 
 def everything(app: App) -> str:
     tables = [str(row[0]) for row in app.rows("SHOW TABLES LIKE '%%rollout%%'") if str(row[0]).startswith("_rollout_")]
-    assert len(tables) == 7
+    assert len(tables) == len(TABLES)
     return "\n".join(repr(row) for table in tables for row in app.rows(f"SELECT * FROM `{table}`"))
 
 
