@@ -65,7 +65,7 @@ def through_cleanup(stage: Stage) -> None:
     stage.soak("V0 alone", SOAK_S)
     stage.forward()
     stage.soak("V0 and V1", SOAK_S)
-    stage.forward(accept=CLEANUP, through=Through.CLEANUP)
+    stage.forward("cleanup.cooling_s=0", accept=CLEANUP, through=Through.CLEANUP)
     stage.soak("V2 alone", SOAK_S)
 
 
