@@ -24,7 +24,8 @@ const writes = {
   POST: async (_, { data }) => ({ done: true, row: await generation.create(data) }),
   PATCH: async (id, { data, where }) => (where ? changedIf(id, where, data)
     : { done: true, row: await generation.jobs(prisma).update({ where: { id }, data }) }),
-  DELETE: async (id, { where }) => held(async (tx) => (await generation.jobs(tx).deleteMany({ where: { id, ...where } })).count),
+  DELETE: async (id, { where }) => ({ done: await generation.jobs(prisma).delete({ where: { id, ...where } })
+    .then(() => true, (error) => { if (error.code === 'P2025') return false; throw error }) }),
 }
 
 // What another instance may want too is written with updateMany and its count. Not with `update({ where: { id, state } })`:
@@ -42,7 +43,7 @@ async function held(write) {
     clock = process.hrtime.bigint().toString()
     return found
   })
-  return { done: Boolean(row), held: clock, row: typeof row === 'object' ? row : undefined }
+  return { done: Boolean(row), held: clock, row: row || undefined }
 }
 
 async function answer(request, path, query, body) {

@@ -13,7 +13,7 @@ from typing import Self
 from flows import actions
 from flows.conductor import PlainConductor
 from flows.demo.traffic import Fleet, Report, WrongRow
-from flows.demo.traffic.process import URL_NAME
+from flows.demo.traffic.process import NO_LABEL, URL_NAME
 from flows.params import RollbackRequest, RunRequest
 from steps.rollout import Rollout
 from steps.step import Step
@@ -27,16 +27,12 @@ GENERATIONS = ("v2", "v1", "v0")
 class Labelled(PlainConductor):
     """Counts the traffic under the phase that is being carried out."""
 
-    def __init__(self, fleet: Fleet) -> None:
-        self.fleet = fleet
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
 
     def phase(self, name: str, steps: list[Step], rollout: Rollout) -> None:
-        self.fleet.label(name)
+        self.stage.label(name)
         super().phase(name, steps, rollout)
-        self.ended(name)
-
-    def ended(self, name: str) -> None:
-        """For those who do something between phases."""
 
 
 class Stage:
@@ -50,6 +46,7 @@ class Stage:
         self.url, self.folder = url, folder
         self.database: Target = target_of(url)
         self.fleet = Fleet(url, folder / rolling.TRAFFIC)
+        self.labels = [NO_LABEL]
         (folder / rolling.OWNER).write_text(str(os.getpid()))
 
     def __enter__(self) -> Self:
@@ -65,25 +62,30 @@ class Stage:
         """Put *generation* out, healthy and under traffic."""
         rolling.come(self.url, self.folder, generation)
 
+    def label(self, label: str) -> None:
+        """From the next request on, count under *label*; `labels` has all of them in order."""
+        self.labels += [] if label in self.labels else [label]
+        self.fleet.label(label)
+
     def soak(self, label: str, seconds: float) -> None:
         """Let the traffic run for a while under *label*."""
-        self.fleet.label(label)
+        self.label(label)
         time.sleep(seconds)
 
     def forward(self, *settings: str, accept: Sequence[str] = (), conductor: Labelled | None = None, **what: object) -> actions.Result:
         """`rollout run`; *what* as :class:`RunRequest` has it."""
         request = RunRequest.model_validate({"plan": PLAN, "by": BY, "reason": REASON, "settings": self._settings(*settings),
                                              "accept": [*accept], **what})
-        self.fleet.label("pre-checks")
+        self.label("pre-checks")
         with actions.desk(request, self.database) as rollout:
-            return actions.run(rollout, request, conductor or Labelled(self.fleet))
+            return actions.run(rollout, request, conductor or Labelled(self))
 
     def back(self, *settings: str, accept: Sequence[str] = (), **what: object) -> actions.Result:
         """`rollout rollback`; *what* as :class:`RollbackRequest` has it."""
         request = RollbackRequest.model_validate({"plan": PLAN, "by": BY, "reason": REASON, "settings": self._settings(*settings),
                                                   "accept": [*accept], **what})
         with actions.desk(request, self.database) as rollout:
-            return actions.rollback(rollout, request, Labelled(self.fleet))
+            return actions.rollback(rollout, request, Labelled(self))
 
     def ended(self, *, old_side_only: bool = False) -> tuple[Report, list[WrongRow]]:
         """End all traffic, and hold everything against what was acknowledged."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,13 +12,14 @@ import pytest
 
 from deploy.mysql_server import Server
 from flows.demo.traffic import Report, seed
+from flows.demo.traffic.failure import LOST, ApplicationFailedError
 from flows.demo.traffic.generations import GENERATIONS, V0_COLUMNS
-from flows.demo.traffic.http_model import ApplicationFailedError, HttpModel
+from flows.demo.traffic.http_model import HttpModel
 from flows.demo.traffic.journal import Journal, read_history
 from flows.demo.traffic.session import Session
 from flows.params import Target as Where
 from flows.params import Through
-from tests.applications import service
+from tests.applications import installed, service
 from tests.applications.schema import schemas
 from tests.applications.stage import Stage
 
@@ -47,9 +50,18 @@ def seen(report: Report, label: str) -> dict[str, int]:
     return {side: counts.requests for (phase, side), counts in report.sides.items() if phase == label}
 
 
+def reprepared(stage: Stage) -> int:
+    """How often the server prepared a cached statement anew, because its table had changed."""
+    session = Session(stage.url, "test")
+    (row,) = session.rows("SHOW GLOBAL STATUS LIKE 'Com_stmt_reprepare'")
+    session.close()
+    return int(row["Value"])
+
+
 def test_v0_and_v1_live_through_the_phases_and_back_to_v0(stage: Stage) -> None:
     stage.start("v0")
     stage.soak("before", SOAK_S)
+    prepared = reprepared(stage)
     assert stage.forward().did == ["pre_deploy", "deploy", "backfill", "verify", "shadow_write"]
     stage.soak("side by side", SOAK_S)
     assert stage.back(to=Where.V0).outcome == "done"
@@ -60,6 +72,7 @@ def test_v0_and_v1_live_through_the_phases_and_back_to_v0(stage: Stage) -> None:
     for label, sides in {"before": 2, "1. pre_deploy": 2, "side by side": 3, "V0 again": 2}.items():
         assert len([side for side, requests in seen(report, label).items() if requests > 5]) == sides, label
     assert report.acknowledged_writes > 50
+    assert reprepared(stage) > prepared  # Prisma's cached prepared statements met the changes (case C89)
 
 
 def test_a_rename_in_place_fails_every_request_of_v0_from_then_on(stage: Stage) -> None:
@@ -76,6 +89,28 @@ def test_a_rename_in_place_fails_every_request_of_v0_from_then_on(stage: Stage) 
     other = report.sides["renamed", "v0 sqlalchemy"]
     assert other.failures == other.requests > 5
     assert {row.column for row in wrong} <= {"lifecycleStatus"}  # no sync before phase 5 on this path
+
+
+def test_an_instance_that_dies_is_counted_and_its_last_writes_are_either_or(stage: Stage) -> None:
+    stage.start("v0")
+    stage.soak("alive", SOAK_S)
+    for file in stage.folder.glob("v0-*.json"):
+        os.kill(json.loads(file.read_text())["pid"], signal.SIGKILL)
+    stage.soak("dead", SOAK_S)
+    report, wrong = stage.ended()
+
+    assert report.phases["alive"].acknowledged_writes > 0
+    assert report.phases["dead"].failed[LOST] > 5
+    assert set(report.failed) == {LOST}
+    assert wrong == []
+
+
+def test_without_node_the_reason_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(installed.NotInstalledError, match="npm is not on the PATH"):
+        installed.clients()
 
 
 @pytest.mark.parametrize(("stack", "kinds"), [
