@@ -154,7 +154,8 @@ class Handler(BaseHTTPRequestHandler):
         try:
             reply = act()
         except DBAPIError as error:
-            status, reply = 500, {"code": type(error).__name__, "mysql": error.orig and error.orig.args[0], "said": str(error.orig)[-300:]}
+            number = error.orig.args[0] if error.orig else None
+            status, reply = 500, {"code": str(number or type(error).__name__), "mysql": number, "said": str(error.orig)[-300:]}
         content = json.dumps(reply).encode()
         self.send_response(status)
         self.send_header("content-type", "application/json")
