@@ -19,6 +19,9 @@ demo: setup ## private MySQL, live traffic, all six phases and back, in one go
 test: setup ## the whole suite against a real MySQL
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m 'not docker'
 
+traffic: setup ## real Prisma applications through every phase and back, as one table (about ten minutes; needs Node)
+	$(BIN)/python -m tests.applications.traffic_table
+
 test-docker: setup ## the testcontainers way of getting a MySQL; needs Debian's docker.io, or any Docker engine
 	sh deploy/mysql_server/dockerd.sh $(BIN)/python -m pytest -m docker tests/mysql_server
 
@@ -42,4 +45,4 @@ lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-.PHONY: help setup demo test test-docker test-kill bench bench-copies bench-locks coverage lint
+.PHONY: help setup demo test traffic test-docker test-kill bench bench-copies bench-locks coverage lint

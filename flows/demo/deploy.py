@@ -30,7 +30,7 @@ def main() -> None:
     fleet = Fleet(os.environ[URL_NAME], folder)
     comes, goes = ROLLING[generation]
     for each in comes:
-        fleet.start(each, clients=CLIENTS, rate_per_s=RATE_PER_S, outlives_us=True)
+        fleet.start(each, clients=CLIENTS, rate_per_s=RATE_PER_S, watched=0)
     for each in goes:
         fleet.stop(each)
     if with_bug:

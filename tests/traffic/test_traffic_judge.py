@@ -7,7 +7,7 @@ import pytest
 
 from flows.demo.traffic.generations import GENERATIONS, V0_COLUMNS, V1_COLUMNS, V2_COLUMNS, mapping
 from flows.demo.traffic.journal import History, Journal, Read, Write, read_history
-from flows.demo.traffic.judge import fold, run_twice, wrong_reads
+from flows.demo.traffic.judge import beginning, fold, run_twice, wrong_reads
 from flows.demo.traffic.seed import split_statements
 
 
@@ -59,6 +59,26 @@ def test_an_unknown_outcome_is_either_or_until_the_next_sure_write() -> None:
 
     assert fold([sure, unsure], {}) == [{"state": "running"}, {"state": "failed"}]
     assert fold([sure, unsure, write(3, state="succeeded")], {}) == [{"state": "succeeded"}] * 2
+
+
+def test_a_creation_of_unknown_outcome_may_have_left_no_row() -> None:
+    chain = [write(1, kind="create", acked=False, state="pending")]
+
+    assert fold(chain, beginning(chain)) == [None, {"state": "pending"}]
+    assert fold(chain[1:], beginning(chain[1:])) == [{}]
+
+
+def test_a_write_is_ordered_by_the_clock_its_application_took(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "v0-1.journal", lambda: "p", "prisma")
+    first = journal.intend("v0", "a", "update", {"state": "running"}, {})
+    second = journal.intend("v0", "a", "update", {"state": "pending"}, {})
+    journal.acknowledge(second, held=1)
+    journal.acknowledge(first, held=2)
+    journal.close()
+
+    chain = read_history(tmp_path).chains["a"]
+
+    assert [(w.values["state"], w.held, w.stack) for w in chain] == [("pending", 1, "prisma"), ("running", 2, "prisma")]
 
 
 def test_an_execution_needs_a_queueing_of_its_own() -> None:

@@ -21,13 +21,15 @@ def main() -> None:
     add("--health-file", type=Path, help="touched once every client has had a success")
     add("--seconds", type=float, default=900, help="ends by itself after so long")
     add("--watch-pid", type=int, default=os.getppid(), help="ends when this process is gone; 0 for none")
+    add("--application", metavar="URL", help="ask the application there, instead of the database")
+    add("--stack", default="", help="what that application is made of, for the report")
     given = parser.parse_args()
     url = os.environ.get(given.url_env)
     if not url:
         parser.error(f"{given.url_env} is not set")
     settings = Settings(
         url, given.generation, given.report, given.control, given.health_file, max(1, given.clients),
-        max(0.1, given.rate), given.seconds, given.watch_pid,
+        max(0.1, given.rate), given.seconds, given.watch_pid, given.application, given.stack,
     )  # fmt: skip
     run(settings)
 

@@ -10,10 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from flows.demo.traffic.failure import BROKEN, Kind, kind_of
 from flows.demo.traffic.generations import Generation
+from flows.demo.traffic.http_model import HttpModel
 from flows.demo.traffic.journal import Journal
 from flows.demo.traffic.model import Model
-from flows.demo.traffic.session import BROKEN, Session, errno_of
+from flows.demo.traffic.session import Session
+from flows.demo.traffic.sql_model import SqlModel
 from flows.demo.traffic.tally import Tally
 
 OWN_BUG = -1
@@ -46,7 +49,11 @@ def cuid(milliseconds: int, dice: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What one process's clients share. *label* is asked at every request; *interval_s* is a client's mean pace."""
+    """
+    What one process's clients share. *label* is asked at every request; *interval_s* is a client's mean pace.
+
+    With *application*, an application's base URL, the clients ask that one; else they are the application themselves.
+    """
 
     url: str
     generation: Generation
@@ -56,6 +63,7 @@ class Surroundings:
     label: Callable[[], str]
     stopped: threading.Event
     interval_s: float
+    application: str | None = None
 
 
 class Client(ABC):
@@ -66,12 +74,17 @@ class Client(ABC):
         self.name = f"{shared.generation.name}-{type(self).__name__.lower()}-{number}"
         self.dice = random.Random()
         self.succeeded = threading.Event()
-        self._session = Session(shared.url, f"traffic-{self.name}")
-        self.model = Model(self.generation, self._session, shared.journal, self._wrong)
+        self.model = self._model()
 
     @abstractmethod
     def request(self) -> None:
-        """Make the next request; errors are pymysql's and leave the role's own state as it was."""
+        """Make the next request; errors are the model's and leave the role's own state as it was."""
+
+    def _model(self) -> Model:
+        shared = self.shared
+        if shared.application:
+            return HttpModel(self.generation, shared.application, shared.journal, self._wrong)
+        return SqlModel(self.generation, Session(shared.url, f"traffic-{self.name}"), shared.journal, self._wrong)
 
     def perhaps(self, probability: float) -> bool:
         """Throw the dice."""
@@ -89,23 +102,24 @@ class Client(ABC):
         while self.unfinished() and tries:
             self.attempt()
             tries -= 1
-        self._session.close()
+        self.model.close()
 
     def attempt(self) -> None:
         """Make one request and account for it, whatever happens."""
-        label, begun, errno = self.shared.label(), time.monotonic(), None
+        kind: Kind | None = None
+        label, begun = self.shared.label(), time.monotonic()
         try:
             self.request()
         except BROKEN as error:
-            errno = errno_of(error)
+            kind = kind_of(error)
         except Exception:  # noqa: BLE001  # a client that dies silently would make the traffic look well
             traceback.print_exc(file=sys.stderr)
-            errno = OWN_BUG
-        self.shared.tally.ended(label, begun, errno)
-        if errno is None:
+            kind = OWN_BUG
+        self.shared.tally.ended(label, begun, kind)
+        if kind is None:
             self.succeeded.set()
         else:
-            self._session.recover()
+            self.model.recover()
 
     def _wrong(self, column: str, job: str) -> None:
         self.shared.tally.wrong(self.shared.label(), column, job)

@@ -48,23 +48,27 @@ class Fleet:
 
     def start(
         self, generation: str, *, clients: int = 6, rate_per_s: float = 40, seconds: float = 900, ready_s: float = 20,
-        outlives_us: bool = False,
+        watched: int | None = None, application: str | None = None, stack: str = "",
     ) -> None:  # fmt: skip
         """
         Start *clients* of *generation*; return when each has had a success, or after *ready_s* though some had none.
+
+        They ask the *application* at that base URL, made of *stack*; without one they are the application themselves.
+        They end with the process *watched*, this one unless told otherwise, 0 for none.
 
         Raises:
             FleetBrokenError: the process ended at once; the text says why.
         """
         stop_file(self.control, generation).unlink(missing_ok=True)
         number = 1 + len([*self.folder.glob(f"{generation}-*.log")])
-        stem = self.folder / f"{generation}-{number}"
+        stem = self.folder / "-".join(filter(None, (generation, str(number), stack)))
         health, report = stem.with_suffix(".healthy"), stem.with_suffix(SUFFIX)
         command = [
             sys.executable, "-m", "flows.demo.traffic", "--generation", generation, "--clients", str(clients),
             "--rate", str(rate_per_s), "--report", str(report), "--control", str(self.control),
             "--health-file", str(health), "--seconds", str(seconds),
-            "--watch-pid", "0" if outlives_us else str(os.getpid()),
+            "--watch-pid", str(os.getpid() if watched is None else watched), "--stack", stack,
+            *(["--application", application] if application else []),
         ]  # fmt: skip
         with stem.with_suffix(".log").open("wb") as log:
             process = subprocess.Popen(

@@ -6,6 +6,9 @@ its UPDATE was answered and *before* it sends COMMIT, that is, while it holds th
 gets the lock only after that COMMIT, so `held` orders the writes of one row strictly, whichever process made them
 (all processes must run on one machine). No token in the row is needed, so clients write what Prisma would write.
 
+A client that asks an application over HTTP notes the clock before it asks; the application's answer brings the clock
+that it took itself, where others may write the same row.
+
 A write is on record before its COMMIT is sent and is acknowledged by a second line: what a killed process or a lost
 connection leaves without the second line may or may not have happened, and the judge accepts both.
 """
@@ -47,6 +50,7 @@ class Write:
     queued: bool = False
     executed: bool = False
     acked: int | None = None
+    stack: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,14 +63,19 @@ class Read:
     saw: str | None
     generation: str
     label: str
+    stack: str = ""
 
 
 class Journal:
-    """One process's journal; every line is in the file when the method returns. Used by all its threads."""
+    """
+    One process's journal; every line is in the file when the method returns. Used by all its threads.
 
-    def __init__(self, file: Path, label: Callable[[], str]) -> None:
+    *stack* names what the application is made of; empty for our own clients.
+    """
+
+    def __init__(self, file: Path, label: Callable[[], str], stack: str = "") -> None:
         self._file = file.open("a", encoding="utf-8")
-        self._lock, self._label, self._numbers = threading.Lock(), label, itertools.count()
+        self._lock, self._label, self._numbers, self._stack = threading.Lock(), label, itertools.count(), stack
 
     def intend(self, generation: str, job: str, kind: str, values: Values, marks: Values) -> int:
         """Record a write whose row lock is held now and whose COMMIT is about to be sent; return its number."""
@@ -76,12 +85,12 @@ class Journal:
         self._append(write=number, job=job, kind=kind, held=held, generation=generation, values=known, **marks)
         return number
 
-    def acknowledge(self, number: int) -> None:
-        """Record that the COMMIT of write *number* was acknowledged."""
-        self._append(ack=number, at=time.monotonic_ns())
+    def acknowledge(self, number: int, held: int | None = None) -> None:
+        """Record that the COMMIT of write *number* was acknowledged; *held* is the clock under its row lock, if known only now."""
+        self._append(ack=number, at=time.monotonic_ns(), **({} if held is None else {"held": held}))
 
     def withdraw(self, number: int) -> None:
-        """Record that MySQL rolled write *number* back."""
+        """Record that write *number* did not happen: MySQL rolled it back, or no row fitted."""
         self._append(void=number)
 
     def saw(self, generation: str, job: str, begun: int, word: str | None) -> None:
@@ -94,7 +103,7 @@ class Journal:
 
     def _append(self, **line: Any) -> None:
         if "generation" in line:
-            line["label"] = self._label()
+            line |= {"label": self._label(), "stack": self._stack}
         with self._lock:
             self._file.write(json.dumps(line) + "\n")
             self._file.flush()
@@ -126,7 +135,8 @@ def read_history(folder: Path) -> History:
                 number = line.pop("write")
                 writes[number] = Write(**line)
             elif "ack" in line:
-                writes[line["ack"]].acked = line["at"]
+                write = writes[line["ack"]]
+                write.acked, write.held = line["at"], line.get("held", write.held)
             elif "void" in line:
                 del writes[line["void"]]
             elif "read" in line:

@@ -35,6 +35,11 @@ def fold(writes: Iterable[Write], start: State) -> list[State]:
     return states
 
 
+def beginning(chain: list[Write]) -> State:
+    """Return what was before *chain*: nothing, when it begins with the job's creation; else a row of unknown contents."""
+    return None if chain and chain[0].kind == "create" else {}
+
+
 def _applied(state: State, write: Write) -> State:
     return None if write.kind == "delete" else {**(state or {}), **write.values}
 
@@ -67,7 +72,7 @@ def _explained(read: Read, history: History) -> bool:
         return True  # nobody wrote down in which state the traffic found it
     sees = GENERATIONS[read.generation].may_see
     for number in range(earliest, latest + 1):
-        for state in fold(chain[:number], None if created else {}):
+        for state in fold(chain[:number], beginning(chain)):
             if state is not None and "state" not in state:
                 return True
             if read.saw is None if state is None else read.saw in sees(state["state"]):
@@ -90,7 +95,9 @@ def final_check(url: str, folder: Path, *, old_side_only: bool = False) -> list[
         places = ", ".join(["%s"] * len(chunk))
         rows = {row["id"]: row for row in session.rows(f"SELECT * FROM `{TABLE}` WHERE `id` IN ({places})", *chunk)}
         for job in chunk:
-            columns = _wrong_columns(rows.get(job), fold(history.chains[job], {}), old_side_only=old_side_only)
+            chain = history.chains[job]
+            states = fold(chain, beginning(chain))
+            columns = _wrong_columns(rows.get(job), states, old_side_only=old_side_only)
             wrong += [WrongRow(job, column) for column in sorted(columns)]
     session.close()
     return wrong

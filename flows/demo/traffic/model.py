@@ -1,75 +1,64 @@
-"""The Prisma model of one generation: each method is one request, with the statements Prisma would send for it."""
+"""The jobs as one generation of the application reads and writes them: each method is one request."""
 
-import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
 
-from flows.demo.traffic.generations import TABLE, Generation
-from flows.demo.traffic.journal import Journal, Values, plain
-from flows.demo.traffic.session import BROKEN, DEADLOCK, Row, Session, errno_of, quoted
+from flows.demo.traffic.generations import Generation
+from flows.demo.traffic.journal import Values, plain
+from flows.demo.traffic.session import Row
+
+POLLED, LISTED = 5, 20
 
 
-class Model:
+class Model(ABC):
     """
-    `prisma.aiJob` of one *generation* on one *session*.
+    `prisma.aiJob` of one *generation*.
 
     Rows come back by physical column; values and conditions go in by logical name. What a read inside a write's own
-    transaction shows otherwise than it was written goes to *wrong*, as (column, job). Errors are pymysql's.
+    transaction shows otherwise than it was written goes to *wrong*, as (column, job). Errors are those of
+    :mod:`flows.demo.traffic.failure`; after one :meth:`recover` makes the model usable again.
     """
 
-    def __init__(
-        self, generation: Generation, session: Session, journal: Journal, wrong: Callable[[str, str], None]
-    ) -> None:
-        self.generation = generation
-        self._session, self._journal, self._wrong = session, journal, wrong
-        self._select = f"SELECT {quoted(generation.columns)} FROM `{TABLE}`"
+    def __init__(self, generation: Generation, wrong: Callable[[str, str], None]) -> None:
+        self.generation, self._wrong = generation, wrong
 
+    @abstractmethod
     def find(self, job: str) -> Row | None:
         """`findUnique`: the job's detail, on record for the judge; None when there is none."""
-        begun = time.monotonic_ns()
-        row = self._by_key(job)
-        word = row[self.generation.column("state")] if row else None
-        self._journal.saw(self.generation.name, job, begun, word)
-        return row
 
-    def find_many(self, where: str, *values: Any) -> list[Row]:
-        """`findMany`; *where* is what follows the table's name."""
-        return self._session.rows(f"{self._select} {where}", *values)
+    @abstractmethod
+    def waiting(self, users: tuple[str, ...]) -> list[Row]:
+        """A worker's poll: the oldest pending jobs; V0 asks for those of *users*."""
 
+    @abstractmethod
+    def listed(self, user: str, job_type: str) -> list[Row]:
+        """The list of one user's jobs, newest first, as the iOS application asks for it; V0's is of all types."""
+
+    @abstractmethod
     def create(self, job: str, values: Values, *, queued: bool = False) -> None:
-        """`create`: BEGIN, INSERT, SELECT, COMMIT; *queued* when the job now waits for a worker."""
-        row = {"id": job, **self.generation.physical(values)}
-        self._session.run("BEGIN")
-        places = ", ".join(["%s"] * len(row))
-        self._session.run(f"INSERT INTO `{TABLE}` ({quoted([*row])}) VALUES ({places})", *row.values())
-        self._commit(job, "create", values, {"queued": queued})
+        """`create`; *queued* when the job now waits for a worker."""
 
+    @abstractmethod
     def update(
         self, job: str, values: Values, where: Values | None = None, *, queued: bool = False, executed: bool = False
     ) -> bool:
         """
-        `update`: BEGIN, SELECT, UPDATE, SELECT, COMMIT; return whether the one row still fitted *where*.
+        `update`, or with *where* a conditional one; return whether the one row was there and still fitted.
 
         *queued* when the job now waits for a worker, *executed* when this is the claim upon which it is run.
         """
-        self._session.run("BEGIN")
-        row = self.generation.physical(values)
-        sets = ", ".join(f"`{column}` = %s" for column in row)
-        sql = f"UPDATE `{TABLE}` SET {sets} WHERE `id` = %s"
-        if not self._by_key(job) or not self._changed(sql, [*row.values(), job], where):
-            self._session.run("COMMIT")
-            return False
-        self._commit(job, "update", values, {"queued": queued, "executed": executed})
-        return True
 
+    @abstractmethod
     def delete(self, job: str, where: Values) -> bool:
-        """`delete`: BEGIN, SELECT, DELETE, COMMIT; return whether the row was there and fitted *where*."""
-        self._session.run("BEGIN")
-        if not self._by_key(job) or not self._changed(f"DELETE FROM `{TABLE}` WHERE `id` = %s", [job], where):
-            self._session.run("COMMIT")
-            return False
-        self._commit(job, "delete", {}, {})
-        return True
+        """`delete` on a condition; return whether the row was there and fitted *where*."""
+
+    @abstractmethod
+    def recover(self) -> None:
+        """Make the model usable again after an error. Safe to repeat."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Safe to repeat; the next request connects anew."""
 
     def check(self, job: str, row: Row | None, values: Values) -> None:
         """Report every column of *row* that does not say what *values* say; they are this client's last write."""
@@ -79,25 +68,3 @@ class Model:
         for column, value in self.generation.physical(values).items():
             if plain(column, row[column]) != plain(column, value):
                 self._wrong(column, job)
-
-    def _by_key(self, job: str) -> Row | None:
-        rows = self._session.rows(f"{self._select} WHERE `id` = %s LIMIT 1", job)
-        return rows[0] if rows else None
-
-    def _changed(self, sql: str, values: list[Any], where: Values | None) -> bool:
-        fits = self.generation.physical(where or {})
-        conditions = "".join(f" AND `{column}` = %s" for column in fits)
-        return self._session.run(sql + conditions, *values, *fits.values()) == 1
-
-    def _commit(self, job: str, kind: str, values: Values, marks: Values) -> None:
-        """Read back, then commit; on record before COMMIT is sent, because its answer may never come."""
-        if kind != "delete":
-            self.check(job, self._by_key(job), values)
-        number = self._journal.intend(self.generation.name, job, kind, values, marks)
-        try:
-            self._session.run("COMMIT")
-        except BROKEN as error:
-            if errno_of(error) == DEADLOCK:
-                self._journal.withdraw(number)
-            raise
-        self._journal.acknowledge(number)

@@ -31,6 +31,7 @@ class Settings:
 
     It ends at SIGTERM, after *seconds*, when `<control>.stop.<generation>` appears, or when the process *watched*
     (a pid, 0 for none) is gone. *report* gets a JSON line every half second; the journal lies beside it.
+    The clients ask the *application* at that URL, made of *stack*; without one they are the application.
     """
 
     url: str
@@ -42,6 +43,8 @@ class Settings:
     rate_per_s: float
     seconds: float
     watched: int
+    application: str | None = None
+    stack: str = ""
 
 
 def stop_file(control: Path, generation: str) -> Path:
@@ -74,9 +77,10 @@ def run(settings: Settings) -> None:
     generation = GENERATIONS[settings.generation]
     users = _prepare(settings, generation)
     tally, label = Tally(), _Label(settings.control)
-    journal = Journal(settings.report.with_suffix(SUFFIX), label)
+    journal = Journal(settings.report.with_suffix(SUFFIX), label, settings.stack)
     interval_s = settings.clients / settings.rate_per_s
-    shared = Surroundings(settings.url, generation, users, journal, tally, label, stopped, interval_s)
+    shared = Surroundings(settings.url, generation, users, journal, tally, label, stopped, interval_s,
+                          settings.application)  # fmt: skip
     clients = [ROLES[number % len(ROLES)](shared, number) for number in range(settings.clients)]
     threads = [threading.Thread(target=client.run, name=client.name) for client in clients]
     for thread in threads:
@@ -137,6 +141,6 @@ def _told_to_end(settings: Settings) -> bool:
 
 
 def _append(settings: Settings, tally: Tally, *, final: bool) -> None:
-    line = {"pid": os.getpid(), "generation": settings.generation, "at": time.monotonic(), "final": final}
+    line = {"pid": os.getpid(), "generation": settings.generation, "stack": settings.stack, "at": time.monotonic(), "final": final}
     with settings.report.open("a", encoding="utf-8") as report:
         report.write(json.dumps(line | tally.as_json()) + "\n")

@@ -60,15 +60,18 @@ class Producer(Client):
         return values | {"state": state, "progress": 0, "queuedAt": at, "createdAt": at, "updatedAt": at}
 
     def _tend(self, job: str) -> None:
-        """Look at an inline job, or move it on: more progress, then an end, then perhaps its deletion."""
+        """Look at an inline job, or move it on: more progress, then an end, then its deletion or nothing but a last look."""
         known = self._inline[job]
-        if self.perhaps(0.5):
+        over = known["state"] != "running"
+        removed = over and self.generation.is_old and self.perhaps(0.3)
+        if not removed and (over or self.perhaps(0.5)):
             self.model.check(job, self.model.find(job), known)
+            if over and self.perhaps(0.5):
+                del self._inline[job]
             return
         del self._inline[job]  # should the write's outcome stay unknown, nothing about the job is certain any more
-        if known["state"] != "running":
-            if self.generation.is_old and self.perhaps(0.3):
-                self.model.delete(job, {"state": known["state"]})
+        if removed:
+            self.model.delete(job, {"state": known["state"]})
             return
         values: Values = {"progress": known["progress"] + DONE // 4, "updatedAt": now()}
         if values["progress"] >= DONE:

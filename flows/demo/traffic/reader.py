@@ -2,8 +2,6 @@
 
 from flows.demo.traffic.client import Client, Surroundings
 
-LISTED = 20
-
 
 class Reader(Client):
     """Alternates between a list and a few details from it; the judge compares the details with all journals."""
@@ -17,9 +15,5 @@ class Reader(Client):
         if self._listed:
             self.model.find(self._listed.pop())
             return
-        where, values = "WHERE `userId` = %s", [self.dice.choice(self.shared.users)]
-        if not self.generation.is_old:
-            where += " AND `jobType` = %s"
-            values.append(self.dice.choice(self.generation.job_types))
-        rows = self.model.find_many(f"{where} ORDER BY `createdAt` DESC LIMIT {LISTED}", *values)
+        rows = self.model.listed(self.dice.choice(self.shared.users), self.dice.choice(self.generation.job_types))
         self._listed = [row["id"] for row in self.dice.sample(rows, min(4, len(rows)))]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flows.demo.traffic.journal import History, read_history
+from flows.demo.traffic.failure import Kind
+from flows.demo.traffic.journal import History, Read, Write, read_history
 from flows.demo.traffic.judge import run_twice, wrong_reads
 
 SUFFIX = ".report"
@@ -16,13 +17,14 @@ SUFFIX = ".report"
 @dataclass
 class Counts:
     """
-    What the traffic saw. `failed` counts by errno every error but 1213 (`deadlocks`) and 1412 (`snapshots`).
+    What the traffic saw. `failed` counts by MySQL's number, or an application's code, every error but 1213
+    (`deadlocks`) and 1412 (`snapshots`).
 
     `longest_gap_ms` is between two successes of any clients of one process, so at least what the rate makes it.
     """
 
     requests: int = 0
-    failed: Counter[int] = field(default_factory=Counter)
+    failed: Counter[Kind] = field(default_factory=Counter)
     deadlocks: int = 0
     snapshots: int = 0
     wrong_reads: int = 0
@@ -50,9 +52,14 @@ COUNTED = ("requests", "failed", "deadlocks", "snapshots", "wrong_reads", "run_t
 
 @dataclass
 class Report(Counts):
-    """All phases together, each by its label, and the first wrong things by name, without contents."""
+    """
+    All phases together, each by its label, each label's sides, and the first wrong things by name, without contents.
+
+    A side is a generation, with the stack of its application where it has one: `v0`, `v0 prisma`.
+    """
 
     phases: dict[str, Counts] = field(default_factory=dict)
+    sides: dict[tuple[str, str], Counts] = field(default_factory=dict)
     examples: list[str] = field(default_factory=list)
 
 
@@ -62,7 +69,8 @@ def read_report(folder: Path) -> Report:
     for file in sorted(folder.glob(f"*{SUFFIX}")):
         _add_counters(report, file)
     _add_judgement(report, read_history(folder))
-    for counts in report.phases.values():
+    for (label, _), counts in report.sides.items():
+        report.phases.setdefault(label, Counts()).add(counts)
         report.add(counts)
     return report
 
@@ -79,8 +87,8 @@ def _add_counters(report: Report, file: Path) -> None:
     line = last_line(file)
     for label, numbers in line.get("labels", {}).items():
         wrong = numbers.pop("wrong")
-        numbers["failed"] = Counter({int(errno): count for errno, count in numbers["failed"].items()})
-        _of(report, label).add(Counts(**numbers, wrong_reads=sum(wrong.values())))
+        numbers["failed"] = Counter({_kind(kind): count for kind, count in numbers["failed"].items()})
+        _side(report, label, line["generation"], line["stack"]).add(Counts(**numbers, wrong_reads=sum(wrong.values())))
         report.examples += [f"{label}: {what} is not as its client wrote it" for what in wrong][:5]
     if line:
         report.longest_gap_ms = max(report.longest_gap_ms, line["silent_ms"])
@@ -88,11 +96,11 @@ def _add_counters(report: Report, file: Path) -> None:
 
 def _add_judgement(report: Report, history: History) -> None:
     for write in (write for chain in history.chains.values() for write in chain if write.acked):
-        _of(report, write.label).acknowledged_writes += 1
+        _of(report, write).acknowledged_writes += 1
     for read in wrong_reads(history):
-        _of(report, read.label).wrong_reads += 1
+        _of(report, read).wrong_reads += 1
     for write in run_twice(history):
-        _of(report, write.label).run_twice += 1
+        _of(report, write).run_twice += 1
     report.examples += _named(history)
 
 
@@ -103,5 +111,14 @@ def _named(history: History) -> Iterator[str]:
         yield f"{write.label}: {write.generation} executed {write.job}, which was not queued"
 
 
-def _of(report: Report, label: str) -> Counts:
-    return report.phases.setdefault(label, Counts())
+def _of(report: Report, seen: Write | Read) -> Counts:
+    return _side(report, seen.label, seen.generation, seen.stack)
+
+
+def _side(report: Report, label: str, generation: str, stack: str) -> Counts:
+    return report.sides.setdefault((label, f"{generation} {stack}".strip()), Counts())
+
+
+def _kind(written: str) -> Kind:
+    """MySQL's numbers are numbers again; JSON keys are always text."""
+    return int(written) if written.lstrip("-").isdigit() else written

@@ -7,16 +7,9 @@ import pymysql
 from pymysql.constants import CLIENT
 from sqlalchemy.engine import make_url
 
-DEADLOCK, SNAPSHOT_TOO_OLD = 1213, 1412
-LOST = 2013
-BROKEN = (pymysql.err.MySQLError, OSError)
+from flows.demo.traffic.failure import BROKEN
+
 Row = dict[str, Any]
-
-
-def errno_of(error: BaseException) -> int:
-    """Return MySQL's number of *error*; 2013, connection lost, for one the driver gave no number."""
-    first = error.args[0] if error.args and not isinstance(error, OSError) else None
-    return first if isinstance(first, int) and first else LOST
 
 
 def quoted(columns: "list[str] | tuple[str, ...]") -> str:

@@ -6,29 +6,29 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from flows.demo.traffic.session import DEADLOCK, SNAPSHOT_TOO_OLD
+from flows.demo.traffic.failure import DEADLOCK, SNAPSHOT_TOO_OLD, Kind
 
 
 @dataclass
 class Numbers:
-    """The counters of one label; times in milliseconds."""
+    """The counters of one label; times in milliseconds. A gap is counted while it lasts, so also one that never ends."""
 
     requests: int = 0
-    failed: Counter[int] = field(default_factory=Counter)
+    failed: Counter[Kind] = field(default_factory=Counter)
     deadlocks: int = 0
     snapshots: int = 0
     wrong: Counter[str] = field(default_factory=Counter)
     longest_request_ms: float = 0
     longest_gap_ms: float = 0
 
-    def note_error(self, errno: int) -> None:
-        """Count *errno* under its kind: a deadlock, a snapshot too old, or a failure."""
-        if errno == DEADLOCK:
+    def note_error(self, kind: Kind) -> None:
+        """Count one failure: a deadlock, a snapshot too old, or *kind*."""
+        if kind == DEADLOCK:
             self.deadlocks += 1
-        elif errno == SNAPSHOT_TOO_OLD:
+        elif kind == SNAPSHOT_TOO_OLD:
             self.snapshots += 1
         else:
-            self.failed[errno] += 1
+            self.failed[kind] += 1
 
 
 class Tally:
@@ -39,19 +39,19 @@ class Tally:
         self._numbers: dict[str, Numbers] = {}
         self._last_success: float | None = None
 
-    def ended(self, label: str, begun: float, errno: int | None) -> None:
-        """Count a request begun at the monotonic second *begun* that ended now, with *errno* or well."""
+    def ended(self, label: str, begun: float, kind: Kind | None) -> None:
+        """Count a request begun at the monotonic second *begun* that ended now, with a failure of *kind* or well."""
         now = time.monotonic()
         with self._lock:
             numbers = self._of(label)
             numbers.requests += 1
             numbers.longest_request_ms = max(numbers.longest_request_ms, (now - begun) * 1000)
-            if errno is not None:
-                numbers.note_error(errno)
-                return
             if self._last_success is not None:
                 numbers.longest_gap_ms = max(numbers.longest_gap_ms, (now - self._last_success) * 1000)
-            self._last_success = now
+            if kind is None:
+                self._last_success = now
+            else:
+                numbers.note_error(kind)
 
     def wrong(self, label: str, column: str, job: str) -> None:
         """Count a read that did not show what its own client wrote last."""

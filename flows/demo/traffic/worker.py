@@ -6,7 +6,6 @@ from flows.demo.traffic.client import TEXTS, Client, Surroundings, now
 from flows.demo.traffic.journal import Values
 from flows.demo.traffic.session import Row
 
-POLLED = 5
 LEASE = timedelta(seconds=60)
 
 
@@ -37,16 +36,7 @@ class Worker(Client):
         elif self._seen:
             self._claim(self._seen.pop(self.dice.randrange(len(self._seen))))
         else:
-            self._seen = self._poll()
-
-    def _poll(self) -> list[Row]:
-        state, pending = self.generation.column("state"), self.generation.word("pending")
-        if not self.generation.is_old:
-            return self.model.find_many(f"WHERE `{state}` = %s ORDER BY `createdAt` LIMIT {POLLED}", pending)
-        # The old table has no index on status: only the jobs of the traffic's own users, else each poll scans the table
-        places = ", ".join(["%s"] * len(self.shared.users))
-        where = f"WHERE `{state}` = %s AND `userId` IN ({places}) ORDER BY `createdAt` LIMIT {POLLED}"
-        return self.model.find_many(where, pending, *self.shared.users)
+            self._seen = self.model.waiting(self.shared.users)
 
     def _claim(self, row: Row) -> None:
         at, job = now(), row["id"]

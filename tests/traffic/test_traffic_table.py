@@ -1,0 +1,43 @@
+"""The table and its verdict, on counts written by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from flows.demo.traffic import Counts, Report, WrongRow
+from tests.applications.traffic_table import FAULTY, Scenario, broken_promises, markdown
+
+
+def scenario(name: str = "default path", *, wrong: list[WrongRow] | None = None, ending: str | None = None, **counts: object) -> Scenario:
+    seen = Counts(requests=10, **counts)  # type: ignore[arg-type]
+    report = Report(sides={("2. deploy", "v1 prisma"): seen, ("1. pre_deploy", "v0 prisma"): Counts(requests=7)})
+    for side in report.sides.values():
+        report.add(side)
+    return Scenario(name, ["1. pre_deploy", "2. deploy"], report, wrong or [], ending, 3.0)
+
+
+def test_a_clean_scenario_breaks_nothing_and_its_rows_come_in_the_order_of_the_phases() -> None:
+    clean = scenario(deadlocks=2, longest_gap_ms=900.4)
+
+    assert broken_promises(clean) == []
+    assert markdown([clean]).splitlines()[2:] == [
+        "| default path | 1. pre_deploy | v0 prisma | 7 | 0 | 0 | 0 | 0 | 0 |",
+        "| default path | 2. deploy | v1 prisma | 10 | 0 | 1213: 2 | 0 | 0 | 900 |",
+        "| **default path** | all, 3 s | all | 17 | 0 | 1213: 2 | 0 | 0 | 900 |"]
+
+
+@pytest.mark.parametrize(("broken", "said"), [
+    (scenario(failed=Counter({"P2022": 3})), "failed: 3"), (scenario(wrong_reads=1), "wrong reads: 1"),
+    (scenario(run_twice=2), "run twice: 2"), (scenario(wrong=[WrongRow("j", "status")]), "lost or wrong: 1"),
+    (scenario(longest_gap_ms=2000), "gaps longer than 1000 ms"), (scenario(ending="exit 4: no gap"), "exit 4"),
+    (scenario("path=adr"), "no P2022")])
+def test_every_broken_promise_is_told(broken: Scenario, said: str) -> None:
+    (line,) = broken_promises(broken)
+    assert said in line
+
+
+def test_what_must_fail_and_what_was_planted_break_no_promise() -> None:
+    assert broken_promises(scenario("path=adr", failed=Counter({"P2022": 3}), run_twice=1, ending="exit 5")) == []
+    assert broken_promises(scenario("verify fails", wrong=[WrongRow(FAULTY, "lifecycleStatus")])) == []
