@@ -2,8 +2,8 @@
 Who holds a metadata lock on given tables, who waits for one, and who holds a lock that stops all DDL (cases C01, C05; F24).
 
 The one look that messages, pre-checks, the guarded fire and `--end-blockers` share. It takes no lock of its own and never shows a
-statement's text, only its digest. Without the right to see transactions idle time stands for age; without the right to see metadata
-locks nobody is seen, which the checks `server` and `privileges` tell.
+statement's text, only its digest. Without the right to see transactions idle time stands for age, without the one to see statements
+there is no digest; without the right to see metadata locks nobody is seen, which the checks `server` and `privileges` tell.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ TRX = ("LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = t.P
 NO_TRX = ("", "NULL, NULL, NULL")
 DIGEST = ("(SELECT e.DIGEST FROM performance_schema.events_statements_current e WHERE e.THREAD_ID = m.OWNER_THREAD_ID "
           "AND e.DIGEST IS NOT NULL ORDER BY e.EVENT_ID LIMIT 1)")
+LOOKS_TO_TRY = ((TRX, DIGEST), (TRX, "NULL"), (NO_TRX, DIGEST), (NO_TRX, "NULL"))  # from all that a right may hide to the least
 
 
 @dataclass(frozen=True)
@@ -95,23 +96,24 @@ def look(session: Session, tables: Sequence[Table], own: Sequence[int] = (), lim
     Raises:
         StatementFailed: metadata locks may not be seen.
     """
-    try:
-        rows = _rows(session, tables, *TRX, own, limit)
-    except StatementFailed as error:
-        if error.errno not in DENIED:
-            raise
-        rows = _rows(session, tables, *NO_TRX, own, limit)
-    return [_holder(row) for row in rows]
+    for (join, trx), digest in LOOKS_TO_TRY[:-1]:
+        try:
+            return [_holder(row) for row in _rows(session, tables, join, trx, digest, own, limit)]
+        except StatementFailed as error:
+            if error.errno not in DENIED:
+                raise
+    (join, trx), digest = LOOKS_TO_TRY[-1]
+    return [_holder(row) for row in _rows(session, tables, join, trx, digest, own, limit)]
 
 
-def _rows(session: Session, tables: Sequence[Table], join: str, trx: str, own: Sequence[int], limit: int) -> list[Row]:
+def _rows(session: Session, tables: Sequence[Table], join: str, trx: str, digest: str, own: Sequence[int], limit: int) -> list[Row]:
     mine = f"AND NOT (t.PROCESSLIST_ID <=> {VALUE}) " * len(own)
     names = " OR ".join([f"(m.OBJECT_SCHEMA = {VALUE} AND m.OBJECT_NAME = {VALUE})"] * len(tables)) or "FALSE"
     return session.query(
         "SELECT t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_COMMAND, t.PROCESSLIST_TIME, t.NAME, "
         "IF(m.OBJECT_TYPE = 'TABLE', m.OBJECT_NAME, ''), "
         "GROUP_CONCAT(DISTINCT IF(m.OBJECT_TYPE = 'TABLE', m.LOCK_TYPE, m.OBJECT_TYPE)), MIN(m.LOCK_STATUS = 'PENDING'), "
-        f"{trx}, {DIGEST} FROM performance_schema.metadata_locks m "
+        f"{trx}, {digest} FROM performance_schema.metadata_locks m "
         f"LEFT JOIN performance_schema.threads t ON t.THREAD_ID = m.OWNER_THREAD_ID {join}"
         "WHERE NOT (m.OWNER_THREAD_ID <=> PS_CURRENT_THREAD_ID()) AND m.LOCK_STATUS IN ('GRANTED', 'PENDING') "
         f"{mine}AND ((m.OBJECT_TYPE = 'TABLE' AND ({names})) "

@@ -7,6 +7,11 @@ from steps.plan import Plan
 from steps.target import Target
 
 
+def folds(session: Session) -> bool:
+    """Whether the server takes table names that differ only in case for one."""
+    return bool(session.value("SELECT @@lower_case_table_names"))
+
+
 def spelled(session: Session, target: Target, plan: Plan) -> tuple[Target, Plan]:
     """
     *target* and *plan* with the spelling of schema and table that the catalogue shows; one or two reads.
@@ -14,7 +19,7 @@ def spelled(session: Session, target: Target, plan: Plan) -> tuple[Target, Plan]
     Names are compared with catalogue values in many places, and the ledger and the named lock are found by them. Where the server
     tells names apart by case, or knows no such table, both come back as they were, and `table-shape` names the nearest.
     """
-    if not session.value("SELECT @@lower_case_table_names"):
+    if not folds(session):
         return target, plan
     rows = session.query("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
                          f"{VALUE} AND TABLE_NAME = {VALUE}", target.schema, plan.table)

@@ -39,11 +39,13 @@ def references(sql: str) -> list[Reference]:
             if token.text.upper() == "REFERENCES" and token.token_type not in {*NOT_NAMES, TokenType.IDENTIFIER}]
 
 
-def named_parents(plan: Plan, schema: str) -> set[tuple[str, str]]:
-    """(schema, table) of every other table that a step of the plan references; *schema* is the plan's table's."""
+def named_parents(plan: Plan, schema: str, *, fold: bool = False) -> set[tuple[str, str]]:
+    """(schema, table) of every other table that a step of the plan references; *schema* is the plan's table's (case C81: *fold*)."""
     found = {(reference.schema or schema, reference.table) for step in plan.pre_deploy.step if step.ddl
              for reference in references(plan.sql_text[f"{step.ddl}.up.sql"])}
-    return found - {(schema, plan.table)}
+    if not fold:
+        return found - {(schema, plan.table)}
+    return {(where.lower(), table.lower()) for where, table in found} - {(schema.lower(), plan.table.lower())}
 
 
 def _reference(tokens: list[Token], at: int) -> Reference:

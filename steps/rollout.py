@@ -21,7 +21,7 @@ from steps.keyset import Keyset
 from steps.ladder import Ladder
 from steps.ledger import Event, Ledger
 from steps.mysql import Session, shown
-from steps.own_names import spelled
+from steps.own_names import folds, spelled
 from steps.ownership import Ownership
 from steps.passes import Progress, Walk
 from steps.phase import Phase
@@ -82,8 +82,8 @@ class Rollout:
     def tables_to_lock(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
         """The table, with parents that a step is to reference (else 1100); and those that MySQL locks along with it by foreign keys."""
         related = catalogue.related_tables(self.session, self.schema, self.table)
-        new = sorted(p for p in named_parents(self.plan, self.schema) - {*related} if catalogue.exists(self.session, *p))
-        return [(self.schema, self.table), *new], related
+        new = named_parents(self.plan, self.schema, fold=folds(self.session)) - {*related}
+        return [(self.schema, self.table), *sorted(p for p in new if catalogue.exists(self.session, *p))], related
 
     def live(self) -> catalogue.Shape:
         """The live table's shape now; never remembered."""

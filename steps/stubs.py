@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from steps import catalogue
+from steps import catalogue, own_names
 from steps.clone import Clone, stand_in
 from steps.errors import Refused, StatementFailed
 from steps.mysql import VALUE, Session, quote
@@ -42,7 +42,7 @@ def _parent(live: Session, clone: Clone, subject: str, found: Reference) -> None
     name = found.table if own else stand_in(schema, found.table)
     if found.schema is not None:
         clone.stand_ins[schema, found.table] = name
-    if own and found.table == clone.table:
+    if own and (found.table == clone.table or (own_names.folds(live) and found.table.lower() == clone.table.lower())):
         return
     if not catalogue.exists(clone.session, clone.schema, name):
         build(live, clone, schema, found.table, name, subject)

@@ -94,7 +94,8 @@ def _pass_sql(desk: Rollout, pairs: tuple[Pair, ...]) -> str | None:
 
 def _show(end: Ending, document: dict[str, Any], *, with_sql: bool) -> None:
     end.say(f"{document['table']}: stair {document['stair']} of {document['stairs']}, about {document['rows_estimated']} rows")
-    table = Table(Column("step", overflow="fold"), "algorithm", "rebuilds", "lock", "estimate", "basis", "together with", "way back")
+    table = Table(Column("step", overflow="fold"), Column("algorithm", no_wrap=True), "rebuilds", "lock", "estimate", "basis",
+                  "together with", "way back")
     for number, group in enumerate(document["groups"], 1):
         _add_rows(table, group, f"hold {number}")
     for group in document["cleanup"]:

@@ -71,6 +71,8 @@ NEEDS = (
          probe="SHOW REPLICA STATUS"),
     Need(("SELECT", "SHOW VIEW", "TRIGGER", "EVENT", "EXECUTE"), "schema", "seeing what else names the table",
          "foreign keys, views, triggers, events and routines that this account may not see are not told or waited for", when=_removes),
+    Need(("SELECT",), "events_statements_current", "naming who holds the table", "the digest of a holder's last statement is not told",
+         probe="SELECT 1 FROM performance_schema.events_statements_current LIMIT 0"),
     _evidence("events_statements_summary_by_digest"),
     _evidence("events_errors_summary_global_by_error"),
 )

@@ -136,8 +136,9 @@ def test_a_table_that_refuses_its_row_could_not_be_looked_at(job: App, session: 
 
 def test_a_foreign_trigger_that_interferes_takes_ours_off_again(job: App, plan: Plan, opened_on: Opened) -> None:
     job.run("INSERT INTO job (id, status) VALUES ('a', 'completed')")
-    job.run("CREATE TRIGGER theirs BEFORE UPDATE ON job FOR EACH ROW SET NEW.status = IF(NEW.status = 'failed', 'failure', NEW.status)")
     rollout = opened_on(plan)
+    rollout.rehearsed()
+    job.run("CREATE TRIGGER theirs BEFORE UPDATE ON job FOR EACH ROW SET NEW.status = IF(NEW.status = 'failed', 'failure', NEW.status)")
 
     with pytest.raises(CanaryFailed) as raised:
         expand(rollout)
@@ -148,6 +149,8 @@ def test_a_foreign_trigger_that_interferes_takes_ours_off_again(job: App, plan: 
     assert [(e["step"], e["outcome"]) for e in rollout.ledger.events()][-3:] == [
         ("trigger rollout_small_bi", "done"), ("trigger rollout_small_bu", "done"), ("hold for 5 objects", "failed")]
     assert job.rows("SELECT status, state FROM job") == [("completed", "pending")]
+    with pytest.raises(Refused, match="on the clone"):
+        expand(opened_on(plan))  # by now the rehearsal knows of it
 
     job.run("DROP TRIGGER theirs")
     assert expand(opened_on(plan))[:3] == ["done", "done", "done"]

@@ -36,9 +36,9 @@ def test_a_lost_index_build_names_the_servers_log_and_is_not_tried_again(here: C
     log_of(SMALL_LOG)
     real, tries = ddl._send, []
 
-    def overflown(session: Session, way: Way, gap: Gap | None) -> None:
+    def overflown(session: Session, way: Way, gap: Gap | None, check_owner: Callable[[], None]) -> None:
         if "idx_userId_jobType_idempotencyKey" not in way.sql:
-            return real(session, way, gap)
+            return real(session, way, gap, check_owner)
         tries.append(gap)
         raise StatementFailed(way.sql, "MySQL error 1799: Creating index 'x' required more than 65536 bytes", "", 1799)
 
