@@ -206,8 +206,6 @@ class Ledger:
         names = ("id", "run_id", "at", "phase", "direction", "step", "outcome", "statement", "duration_ms", "row_count", "detail")
         return [_named(names, row) for row in self._rows(", ".join(names), "event", "ORDER BY id")]
 
-    # Passes over rows
-
     def passes(self) -> dict[str, dict[str, Any]]:
         """How far each pass is; rows include those of lanes at work."""
         names = ("pass", "sweep", "cursor", "rows_examined", "rows_changed", "started_at", "finished_at")
