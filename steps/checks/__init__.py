@@ -31,6 +31,7 @@ from steps.checks import (
     statuses,
     sync_leftovers,
     table_shape,
+    unenforced,
     way_back,
     zero_dates,
 )
@@ -56,6 +57,8 @@ CHECKS = (
     Check(statements.NAME, "columns renamed, dropped, narrowed, stripped of attributes or added NOT NULL without a default; keys; "
           "clauses that drag each other down", statements.run, accepts=(statements.NARROWING, statements.LOST)),
     Check(foreign_keys.NAME, "definitions on both sides of new foreign keys, names used already, cascades into a pair", foreign_keys.run),
+    Check(unenforced.NAME, "foreign keys that the server would enforce no longer beside a new unique index", unenforced.run,
+          severity="warn"),
     Check(defaults.NAME, "whether both defaults of a pair are constant and agree", defaults.run),
     Check(map_values.NAME, "room for every value of the plan's maps in both columns of a pair", map_values.run),
     Check(statuses.NAME, "values, byte by byte, that the plan's maps do not know", statuses.run,

@@ -16,8 +16,10 @@ from steps.target import Target
 MOST_QUESTIONS = 100
 
 
-def test_a_clean_table_has_one_warning_only_and_it_is_about_claims(session: Session, database: Target, plan: Plan) -> None:
-    assert [(f.check, f.severity) for f in findings(Look(session, database, plan))] == [("claims", "warn")]
+def test_a_clean_table_has_two_warnings_on_claims_and_on_a_key_that_the_server_forgets(
+        session: Session, database: Target, plan: Plan) -> None:
+    assert [(f.check, f.severity) for f in findings(Look(session, database, plan))] == [
+        ("unenforced", "warn"), ("claims", "warn")]
 
 
 def test_all_checks_together_ask_the_server_less_than_a_hundred_times(session: Session, database: Target, plan: Plan) -> None:
@@ -36,7 +38,8 @@ def test_all_findings_come_at_once_in_the_order_of_the_tuple(session: Session, d
     session.run("ALTER TABLE AiAnalysisJob DROP COLUMN answerId")
     session.run("CREATE VIEW v AS SELECT id, sessionId FROM AiAnalysisJob")
 
-    assert [f.check for f in findings(Look(session, database, plan))] == ["table-shape", "statuses", "claims", "dependents"]
+    assert [f.check for f in findings(Look(session, database, plan))] == ["table-shape", "unenforced", "statuses", "claims",
+                                                                            "dependents"]
 
 
 def test_names_are_unique_and_are_the_stems_of_their_files() -> None:
