@@ -11,7 +11,7 @@ from flows import rollback as ways_back
 from flows import rollout as runbook
 from flows.conductor import Conductor
 from flows.params import Request, RollbackRequest, RunRequest, Target
-from steps import catalogue, checks, ddl, end_blockers, holders, plan_loader, pre_deploy, room
+from steps import catalogue, checks, ddl, end_blockers, handover, holders, plan_loader, pre_deploy, room
 from steps.errors import Busy, FindingsRefused, LockTimeout, LockWaited, Refused, Stopped, WrongUsage
 from steps.mysql import VALUE
 from steps.ownership import forget_dead, lock_name
@@ -145,7 +145,7 @@ def look_first(rollout: Rollout) -> list[checks.Finding]:
         return [*found, checks.Finding("rehearsal", "refuse", refused.subject, refused.reason, refused.remedy)]
     ladder = rollout.rehearsed().ladder
     way = rollout, ladder, position, max(position, ladder.expanded)
-    return found + ddl.blocking_copies(*way) + room.findings(*way) + _broken_sync(rollout)
+    return found + handover.leftovers(rollout) + ddl.blocking_copies(*way) + room.findings(*way) + _broken_sync(rollout)
 
 
 def refuse_unfit(rollout: Rollout) -> None:

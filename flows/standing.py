@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steps import contract, passing, pre_deploy
+from steps import contract, handover_names, passing, pre_deploy
 from steps.errors import RolloutError
 from steps.mysql import VALUE
 from steps.ownership import lock_name
@@ -25,7 +25,8 @@ def standing(rollout: Rollout) -> dict[str, Any]:
             "same_plan_as_begun": not plan_differences(rollout) if known else None,
             "contract": _contract(rollout, phases), "phases": phases, **schema,
             "passes": passing.passes(rollout.ledger), "working_on_it": _owner(rollout), "next": _next(rollout, phases, schema),
-            "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan)}
+            "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan),
+            "handover_left": handover_names.left(rollout.session, rollout.schema, rollout.table)}
 
 
 def _schema(rollout: Rollout, *, begun: bool) -> dict[str, Any]:

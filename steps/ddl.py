@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from steps import catalogue, handover, server_trouble, sync_install, waits
+from steps import catalogue, handover, server_trouble, sync_install
 from steps.catalogue import differences
 from steps.checks import Finding
 from steps.errors import Refused, StatementFailed, Stopped
 from steps.estimates import estimate_ms, works_through
 from steps.hold import Gap, alone, hold
+from steps.hold_clock import HoldClock
 from steps.ladder import Ladder, Stair, Way
 from steps.ledger import Event
 from steps.mysql import Session, quote
@@ -23,7 +24,6 @@ from steps.phase import Phase
 from steps.rollout import Rollout
 
 HOLD_SHARE = 0.6
-GIVE_BACK_SHARE = 0.7
 SYNC_MS = 80.0
 AGAIN = "remove the cause, then run the same command again"
 
@@ -151,13 +151,12 @@ def _in_one_hold(rollout: Rollout, group: Group, ladder: Ladder, direction: str)
     Returns whether all of *group* is done: on a server that is slower than estimated the hold is given back in time, and the
     rest goes into the next one.
     """
-    limit_ms = rollout.plan.plan.max_stall_ms * GIVE_BACK_SHARE
     tables, related = rollout.tables_to_lock()
     with rollout.recorded_later(), \
             rollout.timed(group.phase, _hold_name(group), direction=direction,
                           statement=f"LOCK TABLES {quote(rollout.table)} WRITE") as facts, \
             hold(rollout.target, rollout.watchdog, rollout.limits, tables, related, rollout.check_owner) as (session, waited_s):
-        began = waits.now_s()
+        clock = HoldClock(rollout.plan.plan.max_stall_ms)
         facts["waited_for_gap_s"] = round(waited_s, 3)
         session.run(f"USE {quote(rollout.schema)}")
         with rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_in_hold_s):
@@ -167,22 +166,22 @@ def _in_one_hold(rollout: Rollout, group: Group, ladder: Ladder, direction: str)
             left = [move for move in group.moves if (move.to > here if direction == "forward" else move.to < here)]
             done, finished = list[Move](), True
             for move in left:
-                finished = not done or _elapsed_ms(began) + move.estimate_ms < limit_ms
+                finished = clock.fits(move.estimate_ms)
                 if not finished:
                     break
                 _act(rollout, session, move, ladder, direction)
                 done.append(move)
+                clock.did(move.estimate_ms)
             if done:
                 _landed_as_rehearsed(rollout, session, done[-1], ladder)
-            finished = finished and (group.sync != "on" or not done or _elapsed_ms(began) + SYNC_MS < limit_ms)
+            finished = finished and (group.sync != "on" or clock.fits(SYNC_MS))
             if finished and group.sync == "on":
                 sync_install.put_on(rollout, session, group.phase)
-        facts["held_ms"] = round(_elapsed_ms(began), 1)
+        facts["held_ms"] = round(clock.elapsed_ms, 1)
+        if facts["held_ms"] > clock.max_stall_ms:
+            facts["longer than max_stall_ms"] = clock.max_stall_ms
+            rollout.say("held for longer than max_stall_ms", held_ms=facts["held_ms"], max_stall_ms=clock.max_stall_ms)
         return finished
-
-
-def _elapsed_ms(began_s: float) -> float:
-    return (waits.now_s() - began_s) * 1000
 
 
 def _alone(rollout: Rollout, move: Move, ladder: Ladder, direction: str) -> None:

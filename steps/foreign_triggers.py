@@ -16,6 +16,7 @@ from steps import canary, catalogue, sample, stubs, sync
 from steps.catalogue import Trigger
 from steps.clone import Clone
 from steps.errors import Refused, StatementFailed
+from steps.handover_names import Names, is_ours
 from steps.mysql import VALUE, Session, quote
 from steps.session_settings import SQL_MODE
 
@@ -27,7 +28,8 @@ TEXTS = {kind for kind in TokenType if kind.name.endswith("STRING")}
 def clone_all(live: Session, clone: Clone) -> None:
     """Make every trigger of the live table that is not ours on the clone; those that cannot be made are told in the notes."""
     ours = {sync.trigger_name(clone.plan.id, event) for event in ("UPDATE", "INSERT")}
-    standing = [t for t in catalogue.triggers(live, clone.live_schema, clone.table) if t.name not in ours]
+    names = Names(clone.live_schema, clone.table)  # what a hand-over left goes before the first step
+    standing = [t for t in catalogue.triggers(live, clone.live_schema, clone.table) if t.name not in ours and not is_ours(t, names)]
     if not standing:
         return
     around = _Around.of(live, clone.live_schema)

@@ -16,7 +16,7 @@ from steps import catalogue, handover_swap, handover_tool, waits
 from steps.checks import Finding
 from steps.errors import RolloutError, StatementFailed, Stopped
 from steps.handover_hooks import HELD, LOOKING, Orders
-from steps.handover_names import KEY_PREFIX, Names, obstacle
+from steps.handover_names import KEY_PREFIX, Names, left, obstacle
 from steps.hold import SLIP_S
 from steps.ladder import Ladder, Stair, Way
 from steps.mysql import VALUE, literal, quote
@@ -56,6 +56,14 @@ def refusals(rollout: Rollout, ladder: Ladder, stair: Stair, way: Way, to: int, 
                     f"can only be done by copying the table; writes would be blocked for about {blocked_ms / 1000:.1f} s, the plan allows "
                     f"{limit_s:g} s, and it cannot be handed over to {handover_tool.TOOL}: {reason}",
                     "remove that reason, or do it in a quiet time with a larger plan.max_blocked_s")]
+
+
+def leftovers(rollout: Rollout) -> list[Finding]:
+    """What a killed hand-over left, told before the next start removes it (case C73)."""
+    found = left(rollout.session, rollout.schema, rollout.table)
+    return [Finding("handover", "warn", f"table {rollout.table}", f"has {', '.join(found)} of a hand-over that was cut short or is under "
+                    "way: every write goes to the copy as well", "nothing to do: the next `rollout run` or `rollout rollback` removes "
+                    "them first")] if found else []
 
 
 def _why_not(rollout: Rollout, ladder: Ladder, stair: Stair, to: int, *, back: bool) -> str | None:

@@ -59,6 +59,13 @@ def standing(session: Session, names: Names) -> set[str]:
         names.schema, names.new, names.old)}
 
 
+def left(session: Session, schema: str, table: str) -> list[str]:
+    """Triggers and tables of a hand-over that was cut short or is under way, as a person would name them."""
+    names = Names(schema, table)
+    found = [f"trigger {t.name}" for t in catalogue.triggers(session, schema, table) if is_ours(t, names)]
+    return found + [f"table {name}" for name in sorted(standing(session, names))]
+
+
 def child_keys(session: Session, names: Names, parent: str) -> list[tuple[str, str, str, str]]:
     """(schema, table, name, definition) of each foreign key of another table that references *parent*."""
     found = []

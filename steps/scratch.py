@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from steps.errors import Refused, StatementFailed
+from steps import holders
+from steps.errors import LockTimeout, Refused, StatementFailed
 from steps.mysql import VALUE, Session, quote
 from steps.plan import Plan
 from steps.target import Target
@@ -47,6 +48,10 @@ def scratch(target: Target, plan: Plan) -> Iterator[Session]:
             else:
                 session.run(f"DROP DATABASE IF EXISTS {quote(name)}")
                 session.run(f"CREATE DATABASE {quote(name)}")
+        except LockTimeout as error:
+            held = "; ".join(holders.named(session, [])) or "by whom could not be seen"
+            raise Refused(f"rehearsal of {plan.table}", f"could not look: the scratch schema cannot be made now ({error.errno}): {held}",
+                          "run again once that lock is gone; nothing was touched") from None
         except StatementFailed as error:
             if error.errno in CANNOT_CREATE_SCHEMA:
                 raise Refused("rehearsal", f"could not look: {error.reason}",
@@ -57,10 +62,11 @@ def scratch(target: Target, plan: Plan) -> Iterator[Session]:
             session.schema = str(session.value("SELECT DATABASE()"))  # as the server spells it (case C81)
             yield session
         finally:
-            if own:
-                _empty(session, own)
-            else:
-                session.run(f"DROP DATABASE IF EXISTS {quote(name)}")
+            with suppress(LockTimeout):  # a backup began meanwhile; the next rehearsal removes it
+                if own:
+                    _empty(session, own)
+                else:
+                    session.run(f"DROP DATABASE IF EXISTS {quote(name)}")
 
 
 def _empty(session: Session, schema: str) -> None:

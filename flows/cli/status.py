@@ -35,6 +35,8 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
             end.say(f"not in the plan: {', '.join(now['strangers'])}")
         if now["rehearsal_left"]:
             end.say(f"left by a killed rehearsal: schema {now['rehearsal_left']}; the next run removes it, and so does rollout uninstall")
+        if now["handover_left"]:
+            end.say(f"left by a hand-over that was cut short: {', '.join(now['handover_left'])}; the next run removes them first")
         for row in now["passes"]:
             end.say(passing.told(row))
         if now["working_on_it"]:

@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from flows import actions
+from flows.conductor import PlainConductor
+from flows.params import RunRequest
+from flows.standing import standing as standing_of
 from steps import ddl, handover_swap
 from steps.errors import Busy, Stopped
 from steps.handover_names import KEY_PREFIX, ON_SCHEMA, ON_SERVER, Names, standing
@@ -63,6 +67,26 @@ def test_a_table_that_the_tool_cannot_copy_well_is_refused_with_the_reason(tmp_p
     [finding] = ddl.blocking_copies(rollout, rollout.ladder(), 0, rollout.ladder().expanded)
 
     assert reason in finding.what
+
+
+def test_what_a_kill_left_is_told_and_stops_neither_the_rehearsal_nor_the_next_run(
+        tmp_path: Path, tool: str, app: App, make: Make) -> None:
+    writes = "AFTER UPDATE ON job FOR EACH ROW REPLACE INTO _job_rollout_new (id, status) VALUES (NEW.id, NEW.status)"
+    for statement in statements(NEW_TABLE.partition("AFTER DELETE")[0] + writes):
+        app.run(statement)
+    drops = "cleanup.drop=['status']", "cleanup.drop_indexes=['job_kind']"  # the trigger names a column that cleanup removes
+    plan = handed(tmp_path / "p", tool, *drops)
+    rollout = make(plan)
+    left = ["trigger pt_osc_t_job_del", "table _job_rollout_new"]
+
+    assert standing_of(rollout)["handover_left"] == left
+    [told] = [finding for finding in actions.look_first(rollout) if finding.check == "handover"]
+    assert (told.severity, all(each in told.what for each in left)) == ("warn", True)
+
+    actions.run(rollout, RunRequest(plan=str(tmp_path / "p"), by="t", reason="r", through="pre_deploy"), PlainConductor())
+    assert app.triggers() == ["rollout_small_bi", "rollout_small_bu"]
+    assert standing_of(make(plan))["handover_left"] == []
+    assert "`kind` varchar(64)" in app.create_table("job")
 
 
 @pytest.fixture
