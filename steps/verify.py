@@ -63,12 +63,17 @@ def look(rollout: Rollout) -> Report:
 
 
 def _rows(rollout: Rollout, report: Report) -> None:
-    """Every row. Without sync, rows that somebody wrote since the backfill may differ; they are counted as expected (F4)."""
+    """
+    Every row. Without sync, rows written since V1 may have been there may differ; they are counted as expected (F4).
+
+    That is from phase 1's end on: a row that V1 wrote before the backfill began is none that the backfill may fill.
+    """
     walk, unsynced = rollout.walk(), rollout.sync_state() is not SyncState.ON
     changed_at, filled = rollout.plan.backfill.changed_at, rollout.ledger.passes().get(backfill.PASS)
+    expanded = rollout.ledger.phases().get(Phase.PRE_DEPLOY)
     among = "TRUE"
-    if unsynced and changed_at and filled:
-        among = f"{quote(changed_at)} < '{str(filled['started_at']).replace('T', ' ').rstrip('Z')}'"
+    if unsynced and changed_at and filled and expanded:
+        among = f"{quote(changed_at)} < '{str(expanded['at']).replace('T', ' ').rstrip('Z')}'"
     left = passes.disagreements(walk, among)
     report.rows_examined = left.rows_examined
     pairs = ", ".join(f"{pair}: {count}" for pair, count in left.by_pair.items())

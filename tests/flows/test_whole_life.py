@@ -132,6 +132,17 @@ def test_the_adr_path_reconciles_what_each_generation_wrote_alone(rollouts: Roll
     assert seeded.triggers() == ["rollout_ai_analysis_job_bi", "rollout_ai_analysis_job_bu"]
 
 
+def test_what_v1_wrote_on_the_adr_path_before_the_backfill_is_expected_to_differ(rollouts: Rollouts, seeded: App) -> None:
+    adr = quick("path=adr")
+    run(rollouts, adr, Through.DEPLOY)
+    seeded.run("UPDATE AiAnalysisJob SET lifecycleStatus = 'running', updatedAt = NOW(3) WHERE id = 'c000000'")  # V1 alone
+
+    assert run(rollouts, adr, Through.VERIFY).outcome == "done"
+    assert rollouts(adr).ledger.phases()[Phase.VERIFY]["detail"]["expected to differ"] == 1
+    run(rollouts, adr, Through.SHADOW_WRITE)
+    assert seeded.rows("SELECT status, lifecycleStatus FROM AiAnalysisJob WHERE id = 'c000000'") == [("processing", "running")]
+
+
 def test_a_row_that_both_moved_stops_the_adr_path_until_the_plan_decides(rollouts: Rollouts, seeded: App) -> None:
     run(rollouts, quick("path=adr"), Through.VERIFY)
     seeded.run("UPDATE AiAnalysisJob SET status = 'completed', lifecycleStatus = 'failed', updatedAt = NOW(3) WHERE id = 'c000000'")
