@@ -14,6 +14,7 @@ from tests.mysql.conftest import Opened, expand
 from tests.plans import small
 
 REFUSED = ("k03", "k11")
+BLIND = "rehearsal.sample_rows=0"  # a sample would show them beforehand
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def stubborn(job: App) -> App:
 
 @pytest.mark.parametrize("mode", ["gentle", "full_speed"])
 def test_refused_rows_are_named_and_all_others_filled(stubborn: App, opened_on: Opened, tmp_path: Path, mode: str) -> None:
-    rollout = opened_on(small(tmp_path, overrides=(f"backfill.mode={mode}", "backfill.connections=2")))
+    rollout = opened_on(small(tmp_path, overrides=(f"backfill.mode={mode}", "backfill.connections=2", BLIND)))
 
     with pytest.raises(Stopped, match=r"the server refused 2 rows \(keys: k03, k11\).*row is sealed") as raised:
         expand(rollout)
@@ -49,7 +50,7 @@ def test_refused_rows_are_named_and_all_others_filled(stubborn: App, opened_on: 
 
 
 def test_too_many_refused_rows_stop_the_pass_at_once(stubborn: App, opened_on: Opened, tmp_path: Path) -> None:
-    rollout = opened_on(small(tmp_path, overrides=("backfill.most_refused=1",)))
+    rollout = opened_on(small(tmp_path, overrides=("backfill.most_refused=1", BLIND)))
 
     with pytest.raises(Stopped, match="refused more than 1 rows, one by one"):
         expand(rollout)

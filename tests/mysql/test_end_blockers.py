@@ -41,6 +41,8 @@ def blocker(job: App, clients: Clients) -> App:
     client = clients()
     client.run("START TRANSACTION")
     client.run("UPDATE job SET note = 'mine' WHERE id = 'a'")
+    number = client.connection.thread_id()
+    until(lambda: job.value(f"SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = {number} AND SLEEP(0.15) = 0"))
     return client
 
 

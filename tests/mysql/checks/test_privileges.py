@@ -70,7 +70,7 @@ def test_no_right_to_rehearse_is_told_with_the_pattern_to_grant(found: Run, acco
 
 
 def test_a_hidden_performance_schema_is_could_not_look_with_no_gap(found: Run, account: Callable[..., Session]) -> None:
-    [finding] = found(privileges, by=account(*ENOUGH[:2], ENOUGH[3], *SEEN))
+    [finding] = [f for f in found(privileges, by=account(*ENOUGH[:2], ENOUGH[3], *SEEN)) if f.severity == "refuse"]
 
     assert (finding.severity, finding.accept, finding.could_not_look) == ("refuse", "no-gap", True)
     assert "lacks SELECT on performance_schema.metadata_locks," in finding.what
