@@ -21,7 +21,8 @@ from steps.plan_identity import refuse_other_plans, same_plan
 from steps.rollout import Person, Rollout, opened, owned
 from steps.target import Target as Database
 
-CONFIRMATIONS = {"canary", "cleanup", "cleanup-unseen", "discard-added", "fleet-unseen", "forget-added", "purge-archive", room.SPACE}
+CONFIRMATIONS = {"canary", "cleanup", "cleanup-dependents", "cleanup-unseen", "discard-added", "fleet-unseen", "forget-added",
+                 "purge-archive", room.SPACE}
 ACCEPT_KEYS = CONFIRMATIONS | {key for check in checks.CHECKS for key in check.accepts}
 
 

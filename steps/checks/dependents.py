@@ -35,16 +35,37 @@ def run(look: Look) -> list[Finding]:
     found = _placed_after(look)
     for dependent in _dependents(look):
         if dependent.text is None:
-            found.append(Finding(
-                NAME, "warn", dependent.subject,
-                "could not look: its definition is not shown to this account",
-                "grant SHOW VIEW or SHOW_ROUTINE, or read it yourself",
-                could_not_look=True))
+            found.append(_unseen(dependent))
             continue
         named = words.names(dependent.text)
         found += _named(dependent, [column for folded, column in early.items() if folded in named], "a step of pre_deploy")
         found += _named(dependent, [column for folded, column in late.items() if folded in named - set(early)], "cleanup")
     return [*found, *_indexes(look, late), *_keys(look, {**early, **late})]
+
+
+def of_cleanup(look: Look) -> list[Finding]:
+    """What would break once cleanup's columns are gone: what only warns before the rollout refuses here; texts not shown are told too."""
+    late = {name.lower(): name for name in look.plan.removed_columns}
+    found = []
+    for dependent in _dependents(look):
+        if dependent.text is None:
+            found.append(_unseen(dependent))
+            continue
+        columns = [late[folded] for folded in late if folded in words.names(dependent.text)]
+        if columns:
+            found.append(Finding(
+                NAME, "refuse", dependent.subject,
+                f"names {', '.join(columns)}, which cleanup removes" + (f"; {dependent.stops}" if dependent.stops else ""),
+                dependent.remedy))
+    return found
+
+
+def _unseen(dependent: Dependent) -> Finding:
+    return Finding(
+        NAME, "warn", dependent.subject,
+        "could not look: its definition is not shown to this account",
+        "grant SHOW VIEW or SHOW_ROUTINE, or read it yourself",
+        could_not_look=True)
 
 
 def _removed(look: Look) -> tuple[dict[str, str], dict[str, str]]:
