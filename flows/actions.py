@@ -11,6 +11,7 @@ from flows import rollback as ways_back
 from flows import rollout as runbook
 from flows.conductor import Conductor
 from flows.params import Request, RollbackRequest, RunRequest, Target
+from flows.repeated import repeated
 from steps import catalogue, checks, ddl, end_blockers, handover, holders, plan_loader, pre_deploy, room
 from steps.errors import Busy, FindingsRefused, LockTimeout, LockWaited, Refused, Stopped, WrongUsage
 from steps.mysql import VALUE
@@ -21,7 +22,8 @@ from steps.plan_identity import refuse_other_plans, same_plan
 from steps.rollout import Person, Rollout, opened, owned
 from steps.target import Target as Database
 
-CONFIRMATIONS = {"canary", "cleanup", "cleanup-unseen", "discard-added", "fleet-unseen", "forget-added", "purge-archive", room.SPACE}
+CONFIRMATIONS = {"canary", "cleanup", "cleanup-dependents", "cleanup-unseen", "discard-added", "fleet-unseen", "forget-added",
+                 "purge-archive", room.SPACE}
 ACCEPT_KEYS = CONFIRMATIONS | {key for check in checks.CHECKS for key in check.accepts}
 
 
@@ -47,7 +49,8 @@ def desk(request: Request, database: Database, confirm: Callable[[str], bool] | 
     plan = plan_loader.load(request.plan, request.settings)
     for key in request.accept:
         if key not in ACCEPT_KEYS and not key.startswith("could-not-look:"):
-            raise WrongUsage(f"--accept {key}", "is no key of any finding or confirmation", f"known: {', '.join(sorted(ACCEPT_KEYS))}")
+            raise WrongUsage(f"--accept {key}", "is no key of any finding or confirmation",
+                             f"known: {', '.join(sorted(ACCEPT_KEYS))}, and could-not-look:CHECK with the name of a check")
     person = Person(request.by, request.reason, request.deployed_by, confirm)
     accepted = frozenset([*request.accept, *(["blockers"] if request.end_blockers else [])])
     with opened(plan, database, person, accepted) as rollout:
@@ -133,7 +136,7 @@ def rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor) -> 
 
 
 def look_first(rollout: Rollout) -> list[checks.Finding]:
-    """All findings of all checks, and of the rehearsal; read only but for the scratch schema."""
+    """All findings of all checks, and of the rehearsal where it tells something else; read only but for the scratch schema."""
     begun = rollout.ledger.plan() is not None
     found = checks.findings(checks.Look(rollout.session, rollout.target, rollout.plan, begun=begun))
     if any(finding.check in ("table-shape", "server", "privileges", "blockers") and finding.severity == "refuse" and not finding.accept
@@ -142,6 +145,8 @@ def look_first(rollout: Rollout) -> list[checks.Finding]:
     try:
         position = rollout.ladder().position(rollout.live(), rollout.table)
     except Refused as refused:
+        if repeated(refused, found, rollout.accepted):
+            return found
         return [*found, checks.Finding("rehearsal", "refuse", refused.subject, refused.reason, refused.remedy)]
     ladder = rollout.rehearsed().ladder
     way = rollout, ladder, position, max(position, ladder.expanded)
@@ -179,8 +184,7 @@ def refuse_findings(rollout: Rollout) -> list[checks.Finding]:
     found = look_first(rollout)
     stopping = [f for f in found if f.severity == "refuse" and f.accept not in rollout.accepted]
     if stopping:
-        text = "; ".join(f"[{f.check}] {f.subject}: {f.what} ({f.remedy}{f'; or --accept {f.accept}' if f.accept else ''})"
-                         for f in stopping)
+        text = "; ".join(f"[{f.check}] {f.subject}: {f.what} ({f.advice.removesuffix('; nothing was touched')})" for f in stopping)
         raise FindingsRefused(f"{len(stopping)} finding{'s' if len(stopping) > 1 else ''}", text, "nothing was touched",
                               tuple(vars(finding) for finding in found))
     for finding in found:

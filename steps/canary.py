@@ -12,14 +12,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from steps import waits
 from steps.agreement import Pair
-from steps.errors import CanaryFailed, Refused, StatementFailed
+from steps.errors import CanaryFailed, LockTimeout, LockWaited, Refused, StatementFailed
 from steps.mysql import VALUE, Session, quote
 
 SAMPLES: dict[str, Any] = {
     "date": "2001-02-03", "datetime": "2001-02-03 04:05:06", "timestamp": "2001-02-03 04:05:06", "time": "04:05:06",
     "year": 2001, "json": "{}", "bit": 1, "float": 1, "double": 1, "decimal": 1, "enum": 1, "set": "",
 }
+TRIES = 3
+DEADLOCK = 1213
 ACCENTED, PLAIN = "é'canary", "'canary"
 NO_FRACTION = re.compile(r"\.0+$")
 WHOLE_NUMBERS = {"tinyint", "smallint", "mediumint", "int", "bigint"}
@@ -31,17 +34,30 @@ BINARY = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 def sing(session: Session, table: str, schema: str, pairs: tuple[Pair, ...]) -> tuple[str, ...]:
     """
     Write as the old and as the new generation, look at both sides, roll back. Safe to repeat; holds row locks on rows that
-    exist for nobody else, for milliseconds.
+    exist for nobody else, for milliseconds. A deadlock or a lock wait of at most 1 s (a foreign trigger may write anywhere) is tried
+    again, three times in all.
 
     Returns notes on what was written. Raises:
         CanaryFailed: the triggers do something else than the plan says.
+        LockWaited: each try met a deadlock or waited for a lock in vain (1213, 1205).
         Refused: could not look: the server would not take the canary's rows.
     """
+    try:
+        return waits.retry(lambda: _sung(session, table, schema, pairs), tries=TRIES, first_wait_s=0.02, longest_wait_s=0.2)
+    except LockTimeout as error:
+        cause = "met a deadlock with" if error.errno == DEADLOCK else "waited in vain for a lock of"
+        raise LockWaited(f"canary on {table}", f"{cause} another transaction in each of {TRIES} tries: {error.reason}",
+                         "a trigger of the table writes rows that somebody holds; run the same command again") from None
+
+
+def _sung(session: Session, table: str, schema: str, pairs: tuple[Pair, ...]) -> tuple[str, ...]:
     required = _required(session, schema, table)
     with _rolled_back(session):
         try:
             texts = _texts(session, schema, table)
             written = sum(_write_as(side, session, table, pairs, required, texts) for side in ("old", "new"))
+        except LockTimeout:
+            raise
         except StatementFailed as error:
             raise Refused(f"canary on {table}", f"could not look: {error.reason}",
                           "make the table accept a plain row, or acknowledge with --accept canary") from None
@@ -50,14 +66,17 @@ def sing(session: Session, table: str, schema: str, pairs: tuple[Pair, ...]) -> 
 
 @contextmanager
 def _rolled_back(session: Session) -> Iterator[None]:
+    patience_s = int(session.value("SELECT @@session.innodb_lock_wait_timeout"))
     session.run("SET SESSION autocommit = 0")
     session.run("SET SESSION foreign_key_checks = 0")
+    session.run("SET SESSION innodb_lock_wait_timeout = 1")
     try:
         yield
     finally:
         session.run("ROLLBACK")
         session.run("SET SESSION foreign_key_checks = 1")
         session.run("SET SESSION autocommit = 1")
+        session.run(f"SET SESSION innodb_lock_wait_timeout = {VALUE}", patience_s)
 
 
 def _required(session: Session, schema: str, table: str) -> list[tuple[str, str, int]]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from steps import archive, catalogue, ddl, deploy, fleet, usage, waits
+from steps.checks import Look, dependents
 from steps.deploys.health import Health
 from steps.errors import CleanupBroke, Stopped, WaitingForPerson
 from steps.phase import Outcome, Phase
@@ -52,11 +53,12 @@ def tombstones(rollout: Rollout) -> int:
 def _allowed(rollout: Rollout) -> Outcome:
     """
     Raises:
-        Stopped: verify is too young.
+        Stopped: verify is too young, or something of the database names what goes: better before V2 than after it.
         WaitingForPerson: nobody has confirmed that the old side may go.
     """
     if rollout.cleanup_began():
         return Outcome.ALREADY_DONE
+    _refuse_dependents(rollout)
     verified = rollout.ledger.phases()[Phase.VERIFY]["at"]
     due = datetime.fromisoformat(str(verified)) + timedelta(seconds=rollout.plan.cleanup.min_age_s)
     if _now(rollout) < due:
@@ -95,6 +97,7 @@ def _gate(rollout: Rollout) -> Outcome:
     if rollout.position() > rollout.ladder().expanded:
         return Outcome.ALREADY_DONE
     fleet.refuse_alive(rollout, PHASE, OLDER, "nothing was taken away")
+    _refuse_dependents(rollout)
     with rollout.timed(PHASE, "look for users of the old columns") as facts:
         before = usage.look(rollout.session, rollout.schema)
         waits.sleep_s(rollout.plan.cleanup.observe_s)
@@ -108,6 +111,23 @@ def _gate(rollout: Rollout) -> Outcome:
                       "raise the limits and look again, or say that you know from elsewhere with --accept cleanup-unseen")
     fleet.refuse_alive(rollout, PHASE, OLDER, "nothing was taken away")  # one may have come while we watched
     return Outcome.DONE
+
+
+def _refuse_dependents(rollout: Rollout) -> None:
+    """
+    What only warned before phase 1 stops here: views, triggers, events, routines that name the old columns (cases C37 to C41).
+
+    Words are matched, not meaning, so a person may say that it is another column of that name.
+
+    Raises:
+        Stopped: with each of them, unless `cleanup-dependents` is accepted, and `cleanup-unseen` for those whose text is hidden.
+    """
+    found = dependents.of_cleanup(Look(rollout.session, rollout.target, rollout.plan, begun=True))
+    for key, hidden, remedy in (("cleanup-dependents", False, "rewrite or drop them"), ("cleanup-unseen", True, "let them be shown")):
+        stopping = [f"{f.subject} {f.what}" for f in found if f.could_not_look is hidden]
+        if stopping and key not in rollout.accepted:
+            raise Stopped(f"table {rollout.table}", f"before cleanup: {'; '.join(stopping)}", f"{remedy}, then run the same command again, "
+                          f"or say that they do not need the columns with --accept {key}; nothing was taken away")
 
 
 def _bury(rollout: Rollout) -> Outcome:

@@ -42,7 +42,7 @@ def prepared_to_go_back(rollout: Rollout) -> None:
     dropped = rollout.position() > tombstones(rollout)
     if dropped and not archive.is_complete(rollout):
         raise Refused("rollback of cleanup", "the columns were dropped and their archive is gone",
-                      "restore the archive from a backup first; nothing was undone (case C98)")
+                      "restore the archive from a backup first; nothing was undone")
 
 
 def _unbury(rollout: Rollout) -> Outcome:

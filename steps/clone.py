@@ -22,7 +22,11 @@ DEFAULT = re.compile(r"^  `((?:[^`]|``)+)` .*? DEFAULT ('(?:[^'\\]|''|\\.)*'|0x[
 
 @dataclass
 class Clone:
-    """*session* stands in the scratch schema; *stand_ins* maps (schema, table) of a qualified parent to its name there."""
+    """
+    *session* stands in the scratch schema; *stand_ins* maps (schema, table) of a qualified parent to its name there.
+
+    *foreign_triggers* are the table's own triggers that stand on it now; whether any stood while rows went up is kept beside them.
+    """
 
     session: Session
     plan: Plan
@@ -31,6 +35,7 @@ class Clone:
     notes: list[str] = field(default_factory=list)
     sample_rows: int = 0
     foreign_triggers: list[str] = field(default_factory=list)
+    foreign_triggers_acted: bool = False
 
     @property
     def schema(self) -> str:

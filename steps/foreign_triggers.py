@@ -14,8 +14,9 @@ from sqlglot import Token, TokenType
 
 from steps import canary, catalogue, sample, stubs, sync
 from steps.catalogue import Trigger
+from steps.checks import words
 from steps.clone import Clone
-from steps.errors import Refused, StatementFailed
+from steps.errors import LockWaited, Refused, StatementFailed
 from steps.handover_names import Names, is_ours
 from steps.mysql import VALUE, Session, quote
 from steps.session_settings import SQL_MODE
@@ -129,12 +130,36 @@ def refuse_broken(clone: Clone, step: str) -> None:
                       f"{reason}", "change or drop the trigger first, or correct the plan; nothing was touched")
 
 
+def set_aside_broken(clone: Clone, step: str) -> None:
+    """
+    The same after a step of cleanup, which is days away: what it breaks goes off the clone with a note, and the rest is rehearsed on.
+
+    Nothing is let through by that: the check `dependents` warns of such triggers now, and cleanup's own gate stops at them (case C40).
+    """
+    reason = _act_once(clone) if clone.foreign_triggers else ""
+    if not reason:
+        return
+    gone = {column.lower() for column in clone.plan.removed_columns}
+    standing = {trigger.name: trigger.body for trigger in catalogue.triggers(clone.session, clone.schema, clone.table)}
+    naming = [name for name in clone.foreign_triggers if words.names(standing[name]) & gone]
+    for broken in (naming, list(clone.foreign_triggers)):  # where words do not tell which, all of them
+        for name in broken:
+            clone.session.verbatim(f"DROP TRIGGER {quote(name)}")
+            clone.foreign_triggers.remove(name)
+        if broken:
+            clone.notes.append(f"after cleanup's {step} the table's own triggers ({', '.join(broken)}) fail on every write: {reason}; "
+                               "cleanup stops before that as long as they name what it removes")
+        reason = _act_once(clone)
+        if not reason:
+            return
+
+
 def _act_once(clone: Clone) -> str:
     """Insert, update and delete a row in transactions that are rolled back; the reason why that does not work, or nothing."""
     try:
         canary.sing(clone.session, clone.table, clone.schema, ())
         sample.touch(clone)
-    except (Refused, StatementFailed) as error:
+    except (LockWaited, Refused, StatementFailed) as error:
         return error.reason
     return ""
 

@@ -19,7 +19,7 @@ import sqlalchemy
 from pymysql.constants import CLIENT
 from sqlalchemy.pool import NullPool
 
-from steps import session_settings
+from steps import entry, session_settings
 from steps.errors import ConnectionLost, LockTimeout, Refused, StatementFailed, Unreachable
 from steps.masking import mask, without_contents
 from steps.target import Target
@@ -127,7 +127,7 @@ class Session:
     def _no_entry(target: Target, error: BaseException) -> Unreachable:
         failure = _failure(error, "connect")
         return Unreachable(f"server {target.where}", failure.reason,
-                           "check address, account and network; nothing was touched")
+                           entry.REMEDIES.get(failure.errno, "check address, account and network") + "; nothing was touched")
 
     def _set_up(self, waits: Waits) -> None:
         wanted = session_settings.wanted(waits.lock_wait_timeout_s, waits.innodb_lock_wait_timeout_s)

@@ -18,7 +18,7 @@ from steps.asking import Learned, best_way
 from steps.baseline import baseline_of
 from steps.catalogue import Shape, differences
 from steps.clone import Clone
-from steps.errors import CanaryFailed, LockTimeout, Refused
+from steps.errors import CanaryFailed, LockTimeout, LockWaited, Refused
 from steps.ladder import Ladder, Stair, Way
 from steps.mysql import Session, quote
 from steps.phase import Phase
@@ -103,6 +103,7 @@ class _Climb:
         pairs = sync.pairs(clone.session, clone.plan, clone.schema)
         triggers = sync.sync_triggers(clone.plan.id, pairs)
         with self._synced(pairs, triggers):
+            clone.foreign_triggers_acted = bool(clone.foreign_triggers)
             if self.sample and pairs:
                 sample.first_pass(clone, self.sample, pairs)
             self._climb([rung for rung in expand if rung.after_first_pass])
@@ -122,7 +123,7 @@ class _Climb:
         clone = self.clone
         try:
             return canary.sing(clone.session, clone.table, clone.schema, pairs)
-        except Refused as unseen:
+        except (Refused, LockWaited) as unseen:
             if not clone.foreign_triggers:
                 raise
             foreign_triggers.remove(clone, unseen.reason)
@@ -151,7 +152,10 @@ class _Climb:
                 raise Refused(f"step {rung.name}", "changes nothing on this table", "remove the step; the table already has its effect")
             stairs.append(Stair(rung.name, up, Way(rung.down(below), "INSTANT"), now, rung.phase.value, rung.after_first_pass))
             self.defaults.append(clone.defaults())
-            foreign_triggers.refuse_broken(clone, rung.name)
+            if rung.phase is Phase.CLEANUP:
+                foreign_triggers.set_aside_broken(clone, rung.name)
+            else:
+                foreign_triggers.refuse_broken(clone, rung.name)
             below = now
         self.ladder = Ladder(self.ladder.baseline, tuple(stairs))
 

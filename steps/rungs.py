@@ -66,7 +66,7 @@ def _up(plan: Plan, step: SchemaStep, shape: Shape) -> str:
         return _alter(plan, [f"RENAME COLUMN {quote(old)} TO {quote(new)}"])
     if "NOT NULL" in definition and "DEFAULT" not in definition:
         raise Refused(f"step {step.name}", f"{old} is NOT NULL without a default, so a second column would refuse the old "
-                      "application's INSERTs with 1364 whenever the triggers are off (case C31)", f"give {old} a default first")
+                      "application's INSERTs with 1364 whenever the triggers are off", f"give {old} a default first")
     return _alter(plan, [f"ADD COLUMN {quote(new)} {definition} AFTER {quote(old)}"])
 
 
@@ -92,7 +92,7 @@ def _bury(plan: Plan, shape: Shape) -> str:
                           "1364 once it is buried", f"give {column} a default in a step of the plan")
         for name, text in {**shape.foreign_keys, **shape.checks}.items():
             if quote(column) in text:
-                raise Refused(f"cleanup of {column}", f"{name} needs it (case C38, C44)", f"take {name} away in a step of the plan")
+                raise Refused(f"cleanup of {column}", f"{name} needs it", f"take {name} away in a step of the plan")
     return _alter(plan, [f"RENAME COLUMN {quote(c)} TO {quote(tombstone(c))}" for c in plan.removed_columns])
 
 

@@ -162,7 +162,7 @@ def compare(clone: Clone, sample: Sample, pairs: tuple[Pair, ...], blamed: dict[
     counts = clone.session.one(f"SELECT COUNT(*), {sums} FROM {quote(clone.table)} AS t JOIN {quote(KEPT)} AS k "
                                f"ON {_equal(sample.kept_key, 't', 'k')}")
     lost = {column: int(count) for column, count in zip(sample.columns, counts[1:], strict=True) if count}
-    by_maps, busy = {pair.old for pair in pairs if pair.value_map}, bool(clone.foreign_triggers)
+    by_maps, busy = {pair.old for pair in pairs if pair.value_map}, clone.foreign_triggers_acted
     for column, count in lost.items():
         if column in by_maps:
             clone.notes.append(f"{column}: {count} of {sample.rows} sampled rows come back from cleanup as another value that the maps "

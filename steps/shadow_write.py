@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from steps import canary, ddl, fixes, passes, sync_install, verify, waits
+from steps import canary, ddl, fixes, passes, sync_install, verify
 from steps.errors import Refused, Stopped, VerifyFailed
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
@@ -80,13 +80,12 @@ def _canary(rollout: Rollout) -> Outcome:
         return Outcome.ALREADY_DONE
     state = rollout.sync_state()
     if state is not SyncState.ON:
-        raise Stopped(f"table {rollout.table}", f"sync triggers: {state.value} (case C74)", "run the same command again: the phase that "
+        raise Stopped(f"table {rollout.table}", f"sync triggers: {state.value}", "run the same command again: the phase that "
                       "brings them puts them back and looks for rows that differ")
     rollout.check_owner()
     with rollout.timed(PHASE, "canary") as facts:
         try:
-            facts["notes"] = waits.retry(lambda: canary.sing(rollout.session, rollout.table, rollout.schema, rollout.pairs()),
-                                         tries=5, first_wait_s=0.2, longest_wait_s=2)
+            facts["notes"] = canary.sing(rollout.session, rollout.table, rollout.schema, rollout.pairs())
         except Refused as could_not_look:
             if "canary" not in rollout.accepted:
                 raise Stopped(could_not_look.subject, could_not_look.reason, could_not_look.remedy) from None

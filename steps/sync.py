@@ -84,11 +84,16 @@ def pairs(session: Session, plan: Plan, schema: str) -> tuple[Pair, ...]:
     for pair in found:
         expected = pair.value_map.to_new.get(pair.old_default or "") if pair.value_map else pair.old_default
         if pair.old_default is not None and pair.new_default != expected:
-            raise Refused(f"pair {pair.name}", f"has defaults {pair.old_default!r} and {pair.new_default!r}, which do not agree",
-                          f"give {pair.new} the default {expected!r}")
+            raise Refused(f"pair {pair.name}", f"has defaults {_said(pair.old_default)} and {_said(pair.new_default)}, which do not agree",
+                          f"give {pair.new} the default {_said(expected)}" if expected is not None else "let the map know the old default")
         if pair.old_default is None and pair.new_default is not None:
             raise Refused(f"pair {pair.name}", f"has a default only on {pair.new}", "give both sides agreeing defaults, or none")
     return found
+
+
+def _said(default: str | None) -> str:
+    """A default as SQL has it."""
+    return "NULL" if default is None else repr(default)
 
 
 def sync_triggers(plan_id: str, pairs: tuple[Pair, ...]) -> tuple[SyncTrigger, SyncTrigger]:

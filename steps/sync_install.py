@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steps import canary, catalogue, sync
-from steps.errors import CanaryFailed, Refused, StatementFailed, Stopped
+from steps.errors import Refused, StatementFailed, Stopped
 from steps.hold import hold
 from steps.mysql import Session, quote
 from steps.phase import Phase
@@ -30,7 +30,7 @@ def put_on(rollout: Rollout, session: Session, phase: Phase) -> None:
         if "canary" not in rollout.accepted:
             _take_off(rollout, session, wanted, phase)
             raise Stopped(could_not_look.subject, could_not_look.reason, could_not_look.remedy) from None
-    except (CanaryFailed, StatementFailed):
+    except (Stopped, StatementFailed):  # the canary failed, or met locks
         _take_off(rollout, session, wanted, phase)
         raise
 

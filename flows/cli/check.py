@@ -20,8 +20,7 @@ def check(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings =
         end.document |= {"findings": [vars(f) for f in found], "refused": len(stopping)}
         for finding in found:
             answer = "could not look" if finding.could_not_look else finding.severity
-            end.say(f"{answer} [{finding.check}] {finding.subject}: {finding.what}; {finding.remedy}"
-                    + (f" (or --accept {finding.accept})" if finding.accept else ""))
+            end.say(f"{answer} [{finding.check}] {finding.subject}: {finding.what}; {finding.advice}")
         end.say("clean" if not found else f"{len(stopping)} refuse, {len(found) - len(stopping)} to know")
         if stopping:
             end.document["exit_code"] = 3

@@ -18,6 +18,8 @@ SAME = {"integer": "int", "int4": "int", "int8": "bigint", "int2": "smallint", "
 MAX_BYTES = {"utf8mb4": 4, "utf8mb3": 3, "utf8": 3, "utf16": 4, "utf16le": 4, "utf32": 4, "ucs2": 2, "gbk": 2, "big5": 2, "sjis": 2,
              "cp932": 2, "euckr": 2, "gb2312": 2, "ujis": 3, "eucjpms": 3, "gb18030": 4}
 
+WIDE = {"utf16", "utf16le", "utf32", "ucs2"}
+
 
 @dataclass(frozen=True)
 class Column:
@@ -125,11 +127,28 @@ def lost(before: Column, after: Column) -> list[str]:
 def narrowed(before: Column, after: Column) -> str | None:
     """Why *after* cannot hold all that *before* holds, or None."""
     if before.textual and after.textual and before.charset and after.charset and before.charset != after.charset:
-        return f"character set {before.charset} becomes {after.charset}"
+        if not _holds_all_of(before.charset, after.charset):
+            return f"character set {before.charset} becomes {after.charset}"
+        if after.kind in TEXTS and after.kind != "longtext" and _outgrows(before, after):
+            return f"character set {before.charset} becomes {after.charset}, in which a full {before.kind} outgrows {after.kind}"
+        before = replace(before, charset=after.charset)  # sizes are then compared in the same characters
     reason = _smaller(before, after)
     if reason is None and before.nullable and not after.nullable:
         return "NULL becomes NOT NULL, so old code that writes NULL gets 1048"
     return reason
+
+
+def _holds_all_of(before: str, after: str) -> bool:
+    """Whether every character of *before* is in *after*: ASCII is in all of them, and all of them are in utf8mb4."""
+    return before == "ascii" or after == "utf8mb4"
+
+
+def _outgrows(before: Column, after: Column) -> bool:
+    """A TEXT is measured in bytes: whether the longest value of *before*, written in the character set of *after*, may not fit there."""
+    grows = after.charset in WIDE or before.charset not in ("ascii", "utf8mb3")
+    if before.kind in TEXTS:
+        return grows and TEXTS[after.kind] <= TEXTS[before.kind]
+    return before.length * (MAX_BYTES.get(after.charset, 1) if grows else MAX_BYTES.get(before.charset, 1)) > TEXTS[after.kind]
 
 
 def _smaller(before: Column, after: Column) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from steps import catalogue, sync
-from steps.checks import words
+from steps.checks import dynamic_sql, words
 from steps.checks.finding import Finding, Look
 from steps.mysql import VALUE
 
@@ -35,16 +35,46 @@ def run(look: Look) -> list[Finding]:
     found = _placed_after(look)
     for dependent in _dependents(look):
         if dependent.text is None:
-            found.append(Finding(
-                NAME, "warn", dependent.subject,
-                "could not look: its definition is not shown to this account",
-                "grant SHOW VIEW or SHOW_ROUTINE, or read it yourself",
-                could_not_look=True))
+            found.append(_unseen(dependent))
             continue
         named = words.names(dependent.text)
         found += _named(dependent, [column for folded, column in early.items() if folded in named], "a step of pre_deploy")
         found += _named(dependent, [column for folded, column in late.items() if folded in named - set(early)], "cleanup")
-    return [*found, *_indexes(look, late), *_keys(look, {**early, **late})]
+    return [*found, *_prepared(look, {**early, **late}), *_indexes(look, late), *_keys(look, {**early, **late})]
+
+
+def of_cleanup(look: Look) -> list[Finding]:
+    """What would break once cleanup's columns are gone: what only warns before the rollout refuses here; texts not shown are told too."""
+    late = {name.lower(): name for name in look.plan.removed_columns}
+    found = []
+    for dependent in _dependents(look):
+        if dependent.text is None:
+            found.append(_unseen(dependent))
+            continue
+        columns = [late[folded] for folded in late if folded in words.names(dependent.text)]
+        if columns:
+            found.append(Finding(
+                NAME, "refuse", dependent.subject,
+                f"names {', '.join(columns)}, which cleanup removes" + (f"; {dependent.stops}" if dependent.stops else ""),
+                dependent.remedy))
+    return found + _prepared(look, late)
+
+
+def _prepared(look: Look, going: dict[str, str]) -> list[Finding]:
+    """Statements that a program puts together at run time name what nobody can read."""
+    return [Finding(
+        NAME, "warn", subject,
+        f"could not look: it prepares statements of its own (PREPARE) that may name {look.table}, and columns of it go",
+        f"read it yourself: it must not name {', '.join(going.values())}",
+        could_not_look=True) for subject in (dynamic_sql.unseen(look) if going else [])]
+
+
+def _unseen(dependent: Dependent) -> Finding:
+    return Finding(
+        NAME, "warn", dependent.subject,
+        "could not look: its definition is not shown to this account",
+        "grant SHOW VIEW or SHOW_ROUTINE, or read it yourself",
+        could_not_look=True)
 
 
 def _removed(look: Look) -> tuple[dict[str, str], dict[str, str]]:

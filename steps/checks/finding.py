@@ -14,7 +14,7 @@ from steps import catalogue
 from steps.checks import programs
 from steps.checks.programs import Program
 from steps.errors import StatementFailed
-from steps.mysql import Session
+from steps.mysql import VALUE, Session
 from steps.plan import Plan
 from steps.target import Target
 
@@ -45,6 +45,12 @@ class Finding:
     accept: str | None = None
     could_not_look: bool = False
 
+    @property
+    def advice(self) -> str:
+        """The remedy, with the way to accept what was found unless the remedy tells that way itself."""
+        told = self.accept is None or f"--accept {self.accept}" in self.remedy
+        return self.remedy if told else f"{self.remedy}; or --accept {self.accept}"
+
 
 @dataclass(frozen=True)
 class Look:
@@ -72,6 +78,13 @@ class Look:
     def shape(self) -> catalogue.Shape:
         """The live table's shape; empty where there is no such table."""
         return catalogue.shape(self.session, self.schema, self.table)
+
+    @cached_property
+    def kind(self) -> tuple[str, str]:
+        """Kind of table and engine, such as ("BASE TABLE", "InnoDB"); empty texts where there is no such table."""
+        rows = self.session.query("SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
+                                  f"{VALUE} AND TABLE_NAME = {VALUE}", self.schema, self.table)
+        return (str(rows[0][0]), str(rows[0][1])) if rows else ("", "")
 
     @cached_property
     def _others(self) -> dict[str, catalogue.Shape]:

@@ -6,7 +6,7 @@ The rehearsal proves that a step runs; these are steps that run and still break 
 
 from __future__ import annotations
 
-from steps.checks import changes
+from steps.checks import changes, taken_names
 from steps.checks.changes import Change
 from steps.checks.column_type import Column, lost, narrowed
 from steps.checks.finding import Finding, Look
@@ -19,10 +19,13 @@ def run(look: Look) -> list[Finding]:
     """Reads the catalogue only. Steps whose effects the table has already are not judged again."""
     if not look.shape.columns:
         return []
-    keyed = _keyed(look)
-    found = []
+    keyed, taken = _keyed(look), taken_names.columns(look)
+    found = [_index_taken(*one) for one in taken_names.indexes(look)]
     for step, columns, made in changes.simulated(look):
         found += [finding for change in made for finding in _judged(look, step, columns, change, made)]
+        found += [_taken(look, step, change, taken[step, change.column.lower()]) for change in made
+                  if change.does == "add" and (step, change.column.lower()) in taken and change.column in look.shape.columns
+                  and not any(other.does == "drop" and other.column.lower() == change.column.lower() for other in made)]
         found += [finding for change in made for finding in _of_a_key(look, step, columns.get(change.column.lower()), change, keyed)]
         found += [] if look.begun else _mixed(step, columns, made)
     return found
@@ -68,6 +71,17 @@ def _added(look: Look, step: str, before: Column | None, change: Change, made: l
         return [_refuse(column, f"is added NOT NULL without a default by step {step}: the old application, which does not name it, would "
                         "get 1364 for every INSERT, and rows that stand would get an empty value", "add it NULL, or give it a default")]
     return []
+
+
+def _taken(look: Look, step: str, change: Change, there: str) -> Finding:
+    wanted = f" as {change.column_type.type}" if change.column_type else ""
+    return _refuse(f"column {look.table}.{change.column}", f"is added{wanted} by step {step}, but the table has a column of that name "
+                   f"already, {there} (1060)", "choose another name, or take that column away first if nobody needs it")
+
+
+def _index_taken(step: str, name: str, there: str) -> Finding:
+    return _refuse(f"index {name}", f"is added by step {step}, but the table has an index of that name already, on {there} (1061)",
+                   "choose another name, or rename that index first")
 
 
 def _modified(column: str, step: str, before: Column, after: Column) -> list[Finding]:

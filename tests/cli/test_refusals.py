@@ -66,7 +66,8 @@ IN_THE_PLAN = {
         ("[statements] column AiAnalysisJob.progress", "is renamed to percent"), step="010_widen_job_type",
         up="CHANGE progress percent INT NOT NULL DEFAULT 0"),
     "a column that old code would have to supply (C31)": Situation(
-        ("[statements] column AiAnalysisJob.extra", "1364"), step="040_add_input_and_output_versions", up="ADD COLUMN extra INT NOT NULL"),
+        ("[statements] column AiAnalysisJob.extra", "1364", "[rehearsal] step 050_add_credentials_and_model"),
+        step="040_add_input_and_output_versions", up="ADD COLUMN extra INT NOT NULL"),
     "fractions of a second lost (C30)": Situation(
         ("[statements] column AiAnalysisJob.startedAt", "fractions of a second are lost"), step="010_widen_job_type",
         up="MODIFY startedAt DATETIME NULL"),
@@ -89,6 +90,10 @@ def refused(here: Call, app: App, plan: str, situation: Situation) -> None:
 
     assert answer.code == 3, answer.text
     assert [part for part in situation.told if part not in answer.text] == [], answer.text
+    rehearsed = [part for part in situation.told if part.startswith("[rehearsal]")]
+    assert answer.text.count("[rehearsal]") == len(rehearsed), answer.text  # one fault is told once, in plain words
+    assert answer.text.count("nothing was touched") == 2, answer.text  # what exit code 3 means, and the end of the message
+    assert "(case" not in answer.text
     assert standing(app) == before  # the ledger's tables would show here too
 
 
@@ -106,6 +111,55 @@ def test_what_the_plan_would_break_is_refused_and_nothing_is_touched(here: Call,
     (folder / f"{situation.step}.up.sql").write_text(f"ALTER TABLE `AiAnalysisJob` {situation.up}\n")
 
     refused(here, seeded, str(folder), situation)
+
+
+def test_what_only_the_rehearsal_finds_is_told_beside_what_a_check_refuses(here: Call, seeded: App, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(SHIPPED, tmp_path / "plan"))
+    (folder / "010_widen_job_type.up.sql").write_text("ALTER TABLE `AiAnalysisJob` DROP INDEX nowhere\n")
+    told = ("[rehearsal] step 010_widen_job_type", "1091")
+
+    assert all(part in here("run", str(folder), *RUN).text for part in told)
+    seeded.run("UPDATE AiAnalysisJob SET status = 'Completed '")
+
+    answer = here("run", str(folder), *RUN)
+
+    assert answer.code == 3
+    assert all(part in answer.text for part in (*told, "[statuses] column AiAnalysisJob.status"))
+
+
+def test_an_accept_key_is_told_once_and_after_it_the_rehearsal_speaks(here: Call, seeded: App, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(SHIPPED, tmp_path / "plan"))
+    (folder / "010_widen_job_type.up.sql").write_text("ALTER TABLE `AiAnalysisJob` MODIFY jobType VARCHAR(3) NOT NULL\n")
+
+    answer = here("run", str(folder), *RUN)
+
+    assert answer.code == 3
+    assert answer.text.count("--accept narrowing") == 1
+    assert "[rehearsal]" not in answer.text
+    accepted = here("run", str(folder), *RUN, "--accept", "narrowing")
+    assert accepted.code == 3
+    assert "[rehearsal] step 010_widen_job_type" in accepted.text
+    assert here("check", str(folder)).text.count("--accept narrowing") == 1
+
+
+def test_a_view_is_told_alone(here: Call, seeded: App, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(SHIPPED, tmp_path / "plan"))
+    seeded.run("RENAME TABLE AiAnalysisJob TO behind")
+    seeded.run("CREATE VIEW AiAnalysisJob AS SELECT * FROM behind")
+
+    answer = here("check", str(folder))
+
+    assert answer.code == 3
+    assert "refuse [table-shape] table AiAnalysisJob: is a view" in answer.text
+    assert "1 refuse, 0 to know" in answer.text
+
+
+def test_an_unknown_accept_key_is_answered_with_all_that_there_are(here: Call, seeded: App) -> None:
+    answer = here("run", PLAN, *RUN, "--accept", "dependents")
+
+    assert answer.code == 2
+    assert "cleanup-dependents" in answer.text
+    assert "could-not-look:CHECK" in answer.text
 
 
 def test_all_of_it_comes_at_once(here: Call, seeded: App) -> None:

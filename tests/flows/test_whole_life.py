@@ -115,6 +115,23 @@ def test_cleanup_waits_for_its_confirmation_and_for_verify_to_be_old_enough(roll
     assert seeded.create_table() == before
 
 
+def test_a_trigger_on_an_old_column_stops_cleanup_and_nothing_before_it(rollouts: Rollouts, seeded: App) -> None:
+    seeded.run("CREATE TABLE lg (id VARCHAR(191), s VARCHAR(40))")
+    seeded.run("CREATE TRIGGER tg AFTER UPDATE ON AiAnalysisJob FOR EACH ROW INSERT INTO lg VALUES (NEW.id, NEW.status)")
+    run(rollouts, quick(), Through.SHADOW_WRITE)
+    before, triggers = seeded.create_table(), sorted(seeded.triggers())
+
+    with pytest.raises(Stopped, match=r"before cleanup: trigger tg names status.*nothing was taken away") as raised:
+        run(rollouts, quick())
+
+    assert raised.value.exit_code == 4
+    assert (seeded.create_table(), sorted(seeded.triggers())) == (before, triggers)
+    assert "tg" in triggers
+    seeded.run("DROP TRIGGER tg")
+    assert run(rollouts, quick()).outcome == "done"
+    assert "`status`" not in seeded.create_table()
+
+
 def test_the_adr_path_reconciles_what_each_generation_wrote_alone(rollouts: Rollouts, seeded: App) -> None:
     adr = quick("path=adr")
     run(rollouts, adr, Through.BACKFILL)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from steps import canary, sync
+from steps import canary, sync, waits
 from steps.agreement import Pair
-from steps.errors import CanaryFailed, Refused, Stopped
+from steps.errors import CanaryFailed, LockWaited, Refused, Stopped
 from steps.hold import Limits, hold
 from steps.mysql import Session
 from steps.plan import Plan
@@ -41,6 +41,12 @@ def sing(session: Session, pairs: tuple[Pair, ...]) -> tuple[str, ...]:
 
 def settings(session: Session) -> tuple[int, ...]:
     return session.one("SELECT @@session.autocommit, @@session.foreign_key_checks")
+
+
+def locked(job: App, errno: int, times: int) -> None:
+    """A trigger that meets *errno* the first *times* that a session inserts a row, as if what it writes were held by somebody."""
+    job.run(f"CREATE TRIGGER held AFTER INSERT ON job FOR EACH ROW BEGIN SET @met = IFNULL(@met, 0) + 1; IF @met <= {times} THEN "
+            f"SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = {errno}, MESSAGE_TEXT = 'try restarting transaction'; END IF; END")
 
 
 def test_right_triggers_pass_and_no_row_is_left(job: App, session: Session, plan: Plan) -> None:
@@ -131,7 +137,63 @@ def test_a_table_that_refuses_its_row_could_not_be_looked_at(job: App, session: 
     assert settings(session) == (1, 1)
 
 
+@pytest.mark.parametrize("errno", [1213, 1205])
+def test_one_deadlock_or_lock_wait_is_tried_again(job: App, session: Session, plan: Plan, errno: int) -> None:
+    pairs = with_triggers(job, session, plan)
+    locked(job, errno, 1)
+    patience = session.value("SELECT @@session.innodb_lock_wait_timeout")
+
+    assert sing(session, pairs)[0].startswith("canary wrote")
+    assert session.value("SELECT @met") > 1
+    assert session.value("SELECT @@session.innodb_lock_wait_timeout") == patience
+    assert job.value("SELECT COUNT(*) FROM job") == 0
+
+
+@pytest.mark.parametrize(("errno", "cause"), [(1213, "met a deadlock with"), (1205, "waited in vain for a lock of")])
+def test_locks_in_every_try_are_named_as_the_cause(job: App, session: Session, plan: Plan, errno: int, cause: str) -> None:
+    pairs = with_triggers(job, session, plan)
+    locked(job, errno, 99)
+
+    with pytest.raises(LockWaited, match=f"{cause} another transaction in each of 3 tries: MySQL error {errno}") as raised:
+        sing(session, pairs)
+
+    assert "run the same command again" in raised.value.remedy
+    assert session.value("SELECT @met") == canary.TRIES
+    assert job.value("SELECT COUNT(*) FROM job") == 0
+    assert settings(session) == (1, 1)
+
+
+def test_a_real_row_lock_is_waited_for_and_let_go(job: App, session: Session, plan: Plan, clients: Clients,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = with_triggers(job, session, plan)
+    job.run("CREATE TABLE log (n INT PRIMARY KEY)")
+    job.run("INSERT INTO log VALUES (1)")
+    job.run("CREATE TRIGGER counts AFTER INSERT ON job FOR EACH ROW UPDATE log SET n = n + 1")
+    holder = clients()
+    holder.run("BEGIN")
+    holder.run("UPDATE log SET n = n + 1")
+    monkeypatch.setattr(waits, "sleep_s", lambda _: holder.run("COMMIT"))
+
+    assert sing(session, pairs)[0].startswith("canary wrote")
+    assert job.value("SELECT n FROM log") == 2
+
+
 # Inside phase 1
+
+
+def test_locks_in_every_try_take_our_triggers_off_again_and_the_same_command_goes_on(job: App, plan: Plan, opened_on: Opened) -> None:
+    rollout = opened_on(plan)
+    rollout.rehearsed()
+    locked(job, 1213, 99)
+
+    with pytest.raises(LockWaited, match="canary on job: met a deadlock") as raised:
+        expand(rollout)
+
+    assert raised.value.exit_code == 4
+    assert job.triggers() == ["held"]
+    job.run("DROP TRIGGER held")
+    expand(opened_on(plan))
+    assert sorted(job.triggers()) == ["rollout_small_bi", "rollout_small_bu"]
 
 
 def test_a_foreign_trigger_that_interferes_takes_ours_off_again(job: App, plan: Plan, opened_on: Opened) -> None:

@@ -14,7 +14,7 @@ from steps.rehearsal import rehearse
 from steps.scratch import scratch_name
 from steps.target import Target
 from tests.conftest import App
-from tests.plans import ADD_STATE, Ddl, small
+from tests.plans import ADD_STATE, SYNC, Ddl, small
 
 LOG = "CREATE TABLE log (n INT AUTO_INCREMENT PRIMARY KEY, what VARCHAR(99) NOT NULL)"
 NOTED = "FOR EACH ROW BEGIN INSERT INTO log (what) VALUES (CONCAT('seen ', NEW.status)); SET NEW.note = UPPER(NEW.note); END"
@@ -64,6 +64,20 @@ def test_a_trigger_that_a_step_breaks_is_told_with_the_step(session: Session, em
     with pytest.raises(Refused, match=r"step 020_note: afterwards the table's own triggers \(.*first_bi.*\) fail on every write: .*1054"):
         rehearse(session, empty, small(tmp_path, steps=[ADD_STATE, step]))
 
+    assert end_state(logged, session, empty) == before
+
+
+def test_a_trigger_that_only_cleanup_breaks_is_told_and_does_not_stop_the_phases_before(
+        session: Session, empty: Target, logged: App, tmp_path: Path) -> None:
+    logged.run("CREATE TRIGGER untouched BEFORE UPDATE ON job FOR EACH ROW SET NEW.doneAt = NEW.doneAt")
+    before = end_state(logged, session, empty)
+
+    found = rehearse(session, empty, small(tmp_path, tail=SYNC + '\n[cleanup]\ndrop = ["status"]\n'))
+
+    [note] = [note for note in found.notes if "cleanup" in note and "fail on every write" in note]
+    assert "(first_bi, first_bu)" in note
+    assert "untouched" not in note
+    assert [stair.phase for stair in found.ladder.stairs] == ["pre_deploy", "cleanup", "cleanup"]
     assert end_state(logged, session, empty) == before
 
 

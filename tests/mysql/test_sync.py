@@ -371,7 +371,7 @@ def test_a_body_of_another_map_is_foreign(session: Session, pairs: tuple[Pair, .
 
 @pytest.mark.parametrize(("change", "reason"), [
     ("MODIFY state VARCHAR(32) NOT NULL DEFAULT 'running'", "has defaults 'pending' and 'running', which do not agree"),
-    ("MODIFY state VARCHAR(32) NULL", "has defaults 'pending' and None, which do not agree"),
+    ("MODIFY state VARCHAR(32) NULL", "has defaults 'pending' and NULL, which do not agree"),
     ("MODIFY status VARCHAR(32) NULL", "has a default only on state"),
     ("MODIFY state VARCHAR(32) NOT NULL DEFAULT (LOWER('PENDING'))", "has a default that is not constant"),
     ("MODIFY doneAt DATETIME(3) NULL DEFAULT CURRENT_TIMESTAMP(3)", "has a default that is not constant"),

@@ -195,3 +195,41 @@ def test_views_of_another_schema_and_views_that_no_longer_work_are_found(found: 
             ("warn", f"view {database.schema}.broken"), ("warn", f"view {other}.v")]
     finally:
         session.run(f"DROP DATABASE {quote(other)}")
+
+
+@pytest.mark.parametrize("body", [
+    "SET @s = 'select sessionId from AiAnalysisJob'; PREPARE x FROM @s; EXECUTE x; DEALLOCATE PREPARE x;",
+    "PREPARE x FROM 'select `sessionId` from `AiAnalysisJob`'; EXECUTE x;",
+    "SET @s = CONCAT('select a from ', DATABASE()); PREPARE x FROM @s; EXECUTE x;",
+    "SET @s := 'select 1'; SET @s = CONCAT(@s, @t); PREPARE x FROM @s; EXECUTE x;",
+    "PREPARE x FROM @given; EXECUTE x;",
+])
+def test_statements_that_a_routine_prepares_could_not_be_looked_at(found: Run, session: Session, body: str) -> None:
+    session.verbatim(f"CREATE PROCEDURE dyn () BEGIN {body} END")
+
+    [finding] = found(dependents)
+
+    assert (finding.severity, finding.could_not_look) == ("warn", True)
+    assert finding.subject.startswith("procedure ")
+    assert finding.subject.endswith(".dyn")
+    assert "could not look: it prepares statements of its own (PREPARE)" in finding.what
+
+
+@pytest.mark.parametrize("body", [
+    "SET @s = 'select 1'; PREPARE x FROM @s; EXECUTE x; DEALLOCATE PREPARE x;",
+    "PREPARE x FROM 'select 1'; EXECUTE x;",
+    "SELECT 'PREPARE AiAnalysisJob for the night';",
+    "SET @prepared = CONCAT('AiAnalysisJob', 1);",
+])
+def test_routines_that_prepare_nothing_about_the_table_are_quiet(found: Run, session: Session, body: str) -> None:
+    session.verbatim(f"CREATE PROCEDURE dyn () BEGIN {body} END")
+
+    assert found(dependents) == []
+
+
+def test_an_event_that_prepares_is_told_too_and_another_schemas_is_not(found: Run, session: Session) -> None:
+    session.verbatim("CREATE EVENT ev ON SCHEDULE EVERY 1 YEAR STARTS '2090-01-01' DO BEGIN PREPARE x FROM @s; EXECUTE x; END")
+
+    [finding] = found(dependents)
+
+    assert finding.subject.startswith("event ")

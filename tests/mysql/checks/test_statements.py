@@ -55,6 +55,11 @@ def test_dropped_and_added_again_loses_the_values(found: Run, stepped: Stepped) 
     ("SET('a', 'b') NULL", "SET('a') NULL", "set('a','b') becomes set('a'): members are removed or moved"),
     ("JSON NULL", "LONGTEXT NULL", "json becomes longtext: another type"),
     ("VARCHAR(64) NULL", "VARCHAR(64) CHARACTER SET latin1 NULL", "character set utf8mb4 becomes latin1"),
+    ("VARCHAR(64) CHARACTER SET latin1 NULL", "VARCHAR(32) CHARACTER SET utf8mb4 NULL",
+     "varchar(64) becomes varchar(32): fewer characters"),
+    ("VARCHAR(64) CHARACTER SET latin1 NULL", "VARCHAR(64) CHARACTER SET utf8mb3 NULL", "character set latin1 becomes utf8mb3"),
+    ("TEXT CHARACTER SET latin1 NULL", "TEXT CHARACTER SET utf8mb4 NULL",
+     "character set latin1 becomes utf8mb4, in which a full text outgrows text"),
     ("INT NULL", "INT NOT NULL DEFAULT 0", "NULL becomes NOT NULL, so old code that writes NULL gets 1048"),
 ])
 def test_every_kind_of_narrowing_is_refused(found: Run, session: Session, stepped: Stepped, made: str, up: str, why: str) -> None:
@@ -70,6 +75,13 @@ def test_every_kind_of_narrowing_is_refused(found: Run, session: Session, steppe
     ("INT NULL", "BIGINT NULL"), ("SMALLINT UNSIGNED NULL", "INTEGER NULL"), ("VARCHAR(32) NULL", "TEXT NULL"),
     ("FLOAT NULL", "DOUBLE NULL"),
     ("DECIMAL(10, 2) NULL", "DECIMAL(12, 4) NULL"), ("ENUM('a') NULL", "ENUM('a', 'b') NULL"), ("DATETIME NULL", "DATETIME(6) NULL"),
+    ("VARCHAR(32) CHARACTER SET latin1 NULL", "VARCHAR(32) CHARACTER SET utf8mb4 NULL"),
+    ("VARCHAR(32) CHARACTER SET utf8mb3 NULL", "VARCHAR(32) CHARACTER SET utf8mb4 NULL"),
+    ("VARCHAR(32) CHARACTER SET ascii NULL", "VARCHAR(32) CHARACTER SET latin1 NULL"),
+    ("TEXT CHARACTER SET utf8mb3 NULL", "TEXT CHARACTER SET utf8mb4 NULL"),
+    ("TEXT CHARACTER SET latin1 NULL", "MEDIUMTEXT CHARACTER SET utf8mb4 NULL"),
+    ("VARCHAR(200) CHARACTER SET latin1 NULL", "TEXT CHARACTER SET utf8mb4 NULL"),
+    ("ENUM('a') CHARACTER SET latin1 NULL", "ENUM('a', 'b') CHARACTER SET utf8mb4 NULL"),
     ("TINYINT(1) NOT NULL DEFAULT 0", "BOOLEAN NOT NULL DEFAULT FALSE"),
 ])
 def test_widening_is_fine(found: Run, session: Session, stepped: Stepped, made: str, up: str) -> None:
@@ -125,6 +137,56 @@ def test_a_name_that_differs_by_case_alone_is_the_same_name(found: Run, stepped:
 
     assert (finding.severity, finding.subject) == ("refuse", "column AiAnalysisJob.JOBTYPE")
     assert "the table has jobType, which is the same name (1060)" in finding.what
+
+
+def test_a_column_of_that_name_which_is_another_one_is_told(found: Run, session: Session) -> None:
+    session.run("ALTER TABLE AiAnalysisJob ADD COLUMN lifecycleStatus INT NULL")
+
+    [finding] = [f for f in found(statements) if f.severity == "refuse"]
+
+    assert (finding.subject, finding.accept) == ("column AiAnalysisJob.lifecycleStatus", None)
+    assert "by step 030_add_lifecycle, but the table has a column of that name already, int (1060)" in finding.what
+
+
+def test_a_table_without_a_ledger_is_clean_on_every_stair(found: Run, session: Session, plan: Plan, climb: Callable[..., None]) -> None:
+    for step in [step.name for step in plan.pre_deploy.step if step.ddl]:
+        climb(step)
+
+        assert found(statements) == [], step
+
+
+def test_one_of_several_columns_of_a_step_cannot_be_the_steps_own(found: Run, session: Session, stepped: Stepped) -> None:
+    session.run("ALTER TABLE AiAnalysisJob ADD COLUMN a INT NULL")
+
+    [finding] = found(statements, stepped("ADD COLUMN a INT NULL, ADD COLUMN b INT NULL"))
+
+    assert finding.subject == "column AiAnalysisJob.a"
+
+
+@pytest.mark.parametrize("kind", [
+    "INT(11)", "INTEGER", "BOOLEAN", "DECIMAL", "DECIMAL(10, 0)", "DOUBLE PRECISION", "FLOAT(30)", "TEXT(100)", "DEC(5)", "YEAR(4)",
+    "NUMERIC(6, 2)", "NATIONAL VARCHAR(5)", "SERIAL", "JSON", "ENUM('a', 'b')", "CHAR", "BIT"])
+def test_a_column_that_stands_as_the_step_makes_it_is_the_steps_own(found: Run, session: Session, stepped: Stepped, kind: str) -> None:
+    session.run(f"ALTER TABLE AiAnalysisJob ADD COLUMN own {kind}")
+
+    assert found(statements, stepped(f"ADD COLUMN own {kind}")) == []
+
+
+def test_an_index_of_that_name_on_other_columns_is_told(found: Run, session: Session, stepped: Stepped) -> None:
+    session.run("ALTER TABLE AiAnalysisJob ADD INDEX mine (answerId)")
+
+    [finding] = found(statements, stepped("ADD INDEX `mine` (`jobType`, `status`)"))
+
+    assert (finding.severity, finding.subject) == ("refuse", "index mine")
+    assert "by step 010_widen_job_type, but the table has an index of that name already, on answerId (1061)" in finding.what
+
+
+@pytest.mark.parametrize("up", ["ADD INDEX mine (answerId)", "ADD UNIQUE KEY mine (answerId)", "DROP INDEX mine, ADD INDEX mine (jobType)",
+                                "ADD INDEX (answerId)", "ADD INDEX mine ((LOWER(answerId)))"])
+def test_an_index_that_may_be_the_steps_own_is_fine(found: Run, session: Session, stepped: Stepped, up: str) -> None:
+    session.run("ALTER TABLE AiAnalysisJob ADD INDEX mine (answerId)")
+
+    assert found(statements, stepped(up)) == []
 
 
 @pytest.mark.parametrize("up", ["DROP PRIMARY KEY, ADD PRIMARY KEY (id, userId)", "ADD PRIMARY KEY (userId)"])
