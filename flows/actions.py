@@ -12,7 +12,7 @@ from flows import rollout as runbook
 from flows.conductor import Conductor
 from flows.params import Request, RollbackRequest, RunRequest, Target
 from flows.repeated import repeated
-from steps import catalogue, checks, ddl, end_blockers, handover, holders, plan_loader, pre_deploy, room
+from steps import acknowledged, catalogue, checks, ddl, end_blockers, handover, holders, plan_loader, pre_deploy, room
 from steps.errors import Busy, FindingsRefused, LockTimeout, LockWaited, Refused, Stopped, WrongUsage
 from steps.mysql import VALUE
 from steps.ownership import forget_dead, lock_name
@@ -86,6 +86,7 @@ def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     warnings = conduct.task("pre-checks", lambda: refuse_findings(rollout)) + _may_not_end(rollout, request)
     runbook.refuse_gaps(rollout, _phases(request))
     with owned(rollout, "run", request.model_dump(mode="json", exclude={"plan", "by", "reason"})), _holder_named(rollout):
+        acknowledged.on_record(rollout, warnings)
         todo = runbook.pending(rollout, _phases(request))  # another run may have ended while this one looked
         runbook.forward(rollout, conduct, _phases(request))
         return Result("run", "done" if todo else "nothing to do", [phase.value for phase in todo], warnings, rollout.ledger.run_id)
@@ -131,6 +132,7 @@ def rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor) -> 
     ways_back.prepare(rollout, phases, drop_added=request.drop_added)
     warnings = _may_not_end(rollout, request)
     with owned(rollout, "rollback", request.model_dump(mode="json", exclude={"plan", "by", "reason"})), _holder_named(rollout):
+        acknowledged.on_record(rollout, warnings)
         ways_back.backward(rollout, conduct, phases, drop_added=request.drop_added)
         return Result("rollback", "done", [phase.value for phase in phases], warnings, rollout.ledger.run_id)
 

@@ -6,6 +6,7 @@ import html
 from typing import Any
 
 from flows.standing import standing
+from steps import acknowledged
 from steps.ledger import Event, Ledger
 from steps.mysql import shown
 from steps.phase import Phase
@@ -14,7 +15,7 @@ from steps.rollout import Rollout
 STYLE = ("body{font:15px/1.45 system-ui;margin:2rem auto;max-width:70rem;padding:0 1rem}"
          "table{border-collapse:collapse;width:100%}td,th{border-bottom:1px solid #ddd;padding:.3rem .5rem;text-align:left;"
          "vertical-align:top}pre{white-space:pre-wrap;margin:0}.failed,.fail{color:#b00}")
-COLUMNS = ("at", "phase", "direction", "step", "outcome", "duration_ms", "row_count", "statement")
+COLUMNS = ("at", "phase", "direction", "step", "outcome", "duration_ms", "row_count", "statement", "detail")
 
 
 def audit_trail(ledger: Ledger) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def durations(trail: dict[str, Any], planned_s: dict[str, float]) -> list[dict[s
         held = any(event["step"].startswith("hold for") for event in run["events"])
         for event in run["events"]:
             inside = (held and "algorithm" in event["detail"]) or event["step"].startswith("trigger ")
-            if not inside:
+            if not inside and event["outcome"] not in (acknowledged.ACCEPTED, acknowledged.TOLD):
                 key = (f"{number}. {run['verb']}", event["phase"], event["direction"])
                 found[key] = found.get(key, 0) + (event["duration_ms"] or 0) / 1000
     return [{"run": run, "phase": phase, "direction": direction, "planned_s": planned_s.get(phase) if direction == "forward" else None,
@@ -68,16 +69,15 @@ def text(trail: dict[str, Any], *, with_sql: bool = True) -> str:
     """The audit trail for a terminal."""
     lines = [f"{trail['table']}, plan {trail['plan']}"]
     for run in trail["runs"]:
-        lines += ["", f"{run['started_at']}  {run['verb']} by {run['actor']} on {run['host']}: {run['reason']}",
+        lines += ["", f"{run['started_at']}  {run['verb']} by {run['actor']} on {run['host']}: {run['reason']}{_accepted(run)}",
                   f"  ended {run['ended_at'] or 'never (killed?)'}, exit {run['exit_code']}: {run['outcome'] or '-'}"]
         for event in run["events"]:
             back = "back " if event["direction"] == "back" else ""
-            numbers = f"{_number(event['duration_ms'])} ms" + (f", {event['row_count']} rows" if event["row_count"] is not None else "")
-            lines.append(f"  {event['at'][11:23]}  {event['phase']:<12} {back}{event['step']}: {event['outcome']} ({numbers})")
+            lines.append(f"  {event['at'][11:23]}  {event['phase']:<12} {back}{event['step']}: {event['outcome']}{_numbers(event)}")
             if with_sql and event["statement"]:
                 lines += [f"      {line}" for line in event["statement"].splitlines()]
             if event["detail"]:
-                lines.append("      " + "; ".join(f"{key} = {value}" for key, value in event["detail"].items()))
+                lines.append(f"      {_detail(event)}")
     if trail.get("durations"):
         lines += ["", "seconds by phase (planned / actual)"]
         lines += [f"  {row['run']:<14} {row['phase']:<13} {row['direction']:<8} {row['planned_s'] or '-':>6} / {row['actual_s']}"
@@ -96,15 +96,34 @@ def page(trail: dict[str, Any], rollout: Rollout) -> str:
              *[f"<tr><td>{Phase(row['phase']).label}<td>{html.escape(row['state'])}<td>{row['at'] or ''}</tr>" for row in now["phases"]],
              "</table>"]
     for run in trail["runs"]:
-        parts.append(f"<h2>{html.escape(run['verb'])} by {html.escape(run['actor'])}</h2><p>{html.escape(run['reason'])}<br>"
+        parts.append(f"<h2>{html.escape(run['verb'])} by {html.escape(run['actor'])}</h2>"
+                     f"<p>{html.escape(run['reason'] + _accepted(run))}<br>"
                      f"{run['started_at']} to {run['ended_at'] or '…'}, exit {run['exit_code']}: {html.escape(run['outcome'] or '-')}</p>")
         parts.append("<table><tr>" + "".join(f"<th>{column}" for column in COLUMNS) + "</tr>")
         for event in run["events"]:
-            cells = [_number(event[c]) if c == "duration_ms" else "" if event[c] is None else str(event[c]) for c in COLUMNS]
+            shown_as = {"duration_ms": _number(event["duration_ms"]), "detail": _detail(event)}
+            cells = [shown_as[c] if c in shown_as else "" if event[c] is None else str(event[c]) for c in COLUMNS]
             parts.append(f"<tr class={html.escape(event['outcome'].split()[0])}>" + "".join(
                 f"<td><pre>{html.escape(cell)}</pre>" for cell in cells) + "</tr>")
         parts.append("</table>")
     return "\n".join(parts)
+
+
+def _accepted(run: dict[str, Any]) -> str:
+    """What the run was given to override; an older tool's record may lack it."""
+    options = run["options"] or {}
+    keys = [*(options.get("accept") or []), *(["--end-blockers"] if options.get("end_blockers") else [])]
+    return f"; accepted: {', '.join(keys)}" if keys else ""
+
+
+def _numbers(event: dict[str, Any]) -> str:
+    numbers = [f"{_number(event['duration_ms'])} ms"] if event["duration_ms"] is not None else []
+    numbers += [f"{event['row_count']} rows"] if event["row_count"] is not None else []
+    return f" ({', '.join(numbers)})" if numbers else ""
+
+
+def _detail(event: dict[str, Any]) -> str:
+    return "; ".join(f"{key} = {value}" for key, value in (event["detail"] or {}).items())
 
 
 def _number(value: float | None) -> str:

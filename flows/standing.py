@@ -7,6 +7,7 @@ from typing import Any
 from steps import contract, handover_names, passing, pre_deploy
 from steps.errors import RolloutError
 from steps.mysql import VALUE
+from steps.own_names import folds
 from steps.ownership import lock_name
 from steps.phase import FORWARD, Phase
 from steps.plan_identity import plan_differences
@@ -48,7 +49,7 @@ def _contract(rollout: Rollout, phases: list[dict[str, Any]]) -> list[str] | Non
         return None
     gone = states[Phase.CLEANUP.value] in ("done", "cooling")
     stage = contract.Stage("cleaned" if gone else "renamed" if rollout.plan.plan.renames_in_place else "expanded")
-    return contract.deviations(frozen, rollout.live(), stage)
+    return contract.deviations(frozen, rollout.live(), stage, folds=folds(rollout.session))
 
 
 def _owner(rollout: Rollout) -> dict[str, Any] | None:

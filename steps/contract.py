@@ -28,6 +28,8 @@ COLUMN = re.compile(
     r" (?P<null>NOT NULL|NULL)"
     r"(?: DEFAULT (?P<default>'(?:[^']|'')*'|CURRENT_TIMESTAMP(?:\(\d\))?|\(.*\)|\S+))?(?P<more>.*)$", re.DOTALL)
 
+PARENT = re.compile(r"(?<=REFERENCES )(?:`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`")
+
 
 class Stage(StrEnum):
     """How far the table has come: what of the old application is still on it."""
@@ -108,14 +110,17 @@ def load(plan: Plan) -> Contract | None:
         raise PlanInvalid(str(path), f"is not TOML: {error}", "correct the file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise PlanInvalid(str(path), f"cannot be read: {type(error).__name__}", "check the file") from None
-    if contract.contract.table != plan.table:
-        raise PlanInvalid(str(path), f"is about table {contract.contract.table}, the plan about {plan.table}", "correct one of them")
+    written = plan.table_as_written or plan.table
+    if contract.contract.table != written:
+        raise PlanInvalid(str(path), f"is about table {contract.contract.table}, the plan about {written}", "correct one of them")
     return contract
 
 
-def deviations(contract: Contract, shape: Shape, stage: Stage | str) -> list[str]:
+def deviations(contract: Contract, shape: Shape, stage: Stage | str, *, folds: bool = False) -> list[str]:
     """
     Everything in which *shape* is not what *contract* says of *stage*: one line an object, empty when it is.
+
+    *folds* says that the server takes names of tables that differ only in case for one (case C81).
 
     Columns by type, collation, nullability, default and order; indexes, foreign keys; and whatever the contract does not know.
     """
@@ -129,7 +134,8 @@ def deviations(contract: Contract, shape: Shape, stage: Stage | str) -> list[str
     if moved:
         found.append(f"column order: {moved[0]} stands where the contract has {moved[1]}")
     found += _objects("index", shape.indexes, {index.name: index.definition for index in contract.index})
-    found += _objects("foreign key", shape.foreign_keys, {str(r.constraint): r.definition for r in contract.foreign_keys})
+    keys = {str(r.constraint): r.definition for r in contract.foreign_keys}
+    found += _objects("foreign key", *(map(_folded, (shape.foreign_keys, keys)) if folds else (shape.foreign_keys, keys)))
     return found + _unknown("check", shape.checks, {})
 
 
@@ -144,6 +150,11 @@ def _column(name: str, field: Field, definition: str | None) -> list[str]:
              ("default", parts["default"], default), ("collation", (parts["collation"] or "").strip(), ""),
              ("definition", ((parts["generated"] or "") + parts["more"]).strip(), ""))
     return [f"column {name}: {what} is {have or 'none'}, the contract says {want or 'none'}" for what, have, want in pairs if have != want]
+
+
+def _folded(keys: dict[str, str]) -> dict[str, str]:
+    """Foreign keys with the names of their parents in lower case."""
+    return {name: PARENT.sub(lambda found: found[0].lower(), definition) for name, definition in keys.items()}
 
 
 def _objects(kind: str, have: dict[str, str], want: dict[str, str]) -> list[str]:

@@ -37,13 +37,14 @@ class Limits:
     """
     How long clients may be stalled, and how long to look for a gap. `plain` fires without a guard (accepted, or no P_S).
 
-    *blocked* is told the tables and the seconds waited so far while no gap comes (:mod:`steps.end_blockers`).
+    *blocked* is told the tables and the seconds waited so far while no gap comes, and answers whom it spares and why; None where
+    nobody is to be ended (:mod:`steps.end_blockers`).
     """
 
     max_stall_ms: int
     gap_wait_s: float
     plain: bool = False
-    blocked: Callable[[list[Table], float], None] = lambda _tables, _seconds: None
+    blocked: Callable[[list[Table], float], list[str] | None] = lambda _tables, _seconds: None
 
     @property
     def patience_s(self) -> float:
@@ -71,6 +72,7 @@ class Gap:
                  lost: Callable[[str], None] = lambda _: None) -> None:
         self.session, self.watchdog, self.limits, self.tables, self.tell_lost = session, watchdog, limits, tables, lost
         self.lost: list[str] = []
+        self._spared: list[str] | None = None
 
     def fire(self, statement: str, *, is_long: bool = False, before_try: Callable[[], None] = lambda: None) -> float:
         """
@@ -107,14 +109,20 @@ class Gap:
             if waited_s >= self.limits.gap_wait_s:
                 raise NoGap(f"table {self.tables[0][1]}", f"was never free within {self.limits.gap_wait_s:g} s"
                             + "".join(f"; {line}" for line in self._holders()),
-                            "nothing was changed by this step; run the same command at a quieter time, end the holder (or let the tool "
-                            "do it with --end-blockers), or fire plainly with --accept no-gap")
-            self.limits.blocked(self.tables, waited_s)
+                            "nothing was changed by this step; run the same command at a quieter time, end the holder "
+                            f"({self._by_tool()}), or fire plainly with --accept no-gap")
+            self._spared = self.limits.blocked(self.tables, waited_s)
             if waits.now_s() - told_s >= TELL_EVERY_S:
                 told_s = waits.now_s()
                 log.info("waiting for a gap", table=self.tables[0][1], seconds=round(told_s - began), holders=self._holders())
             # A try that reached the lock queue may cost somebody's transaction, so those are far apart; guards cost nothing.
             waits.sleep_s(random.uniform(0.005, 0.03) if not slips else random.uniform(0.02, 0.1 * min(slips, 10)))  # noqa: S311
+
+    def _by_tool(self) -> str:
+        """What `--end-blockers` would do, or did not do and why."""
+        if self._spared is None:
+            return "or let the tool do it with --end-blockers"
+        return "; ".join(f"--end-blockers spared {line}" for line in self._spared[:3]) or "--end-blockers found nobody to spare"
 
     def _holders(self) -> list[str]:
         return holders.named(self.watchdog.session, self.tables, [self.session.connection_id])
@@ -127,7 +135,8 @@ class Gap:
         self.tell_lost(self.lost[-1])
         if len(self.lost) >= MOST_BUILDS:
             raise LockWaited(f"table {self.tables[0][1]}", f"was held at the end of {MOST_BUILDS} builds, which were lost: {self.lost[-1]}",
-                             "nothing was changed by this step; end that session, or run the same command at a quieter time")
+                             f"nothing was changed by this step; end that session ({self._by_tool()}), or run the same command at a "
+                             "quieter time")
         waits.sleep_s(random.uniform(1, 5))  # noqa: S311
         snapshots.wait_until_young(self.watchdog.session, min(self.limits.gap_wait_s, snapshots.LONGEST_WAIT_S))
 

@@ -207,7 +207,7 @@ class Ledger:
         return [_named(names, row) for row in self._rows(", ".join(names), "event", "ORDER BY id")]
 
     def passes(self) -> dict[str, dict[str, Any]]:
-        """How far each pass is; rows include those of lanes at work."""
+        """How far each pass is: rows examined by the latest sweep and changed by all, those of lanes at work among them."""
         names = ("pass", "sweep", "cursor", "rows_examined", "rows_changed", "started_at", "finished_at")
         found = {str(row[0]): _named(names, row) for row in self._rows(", ".join(f"`{n}`" for n in names), "pass")}
         for name, examined, changed in self._rows("`pass`, SUM(rows_examined), SUM(rows_changed)", "lane", "GROUP BY `pass`"):
@@ -234,8 +234,8 @@ class Ledger:
                     f"AND plan_id = {VALUE} AND `pass` = {VALUE}", cursor, examined, changed, *self.key, name)
 
     def end_sweep(self, name: str, *, finished: bool) -> None:
-        """The cursor ran through: either the pass is finished or another sweep begins at the first row."""
-        done = "finished_at = UTC_TIMESTAMP(3)" if finished else "sweep = sweep + 1"
+        """The cursor ran through: either the pass is finished or another sweep begins at the first row and counts anew."""
+        done = "finished_at = UTC_TIMESTAMP(3)" if finished else "sweep = sweep + 1, rows_examined = 0"
         self.session.run(f"UPDATE {self.table('pass')} SET {done}, `cursor` = NULL WHERE table_schema = {VALUE} "
                          f"AND table_name = {VALUE} AND plan_id = {VALUE} AND `pass` = {VALUE}", *self.key, name)
 

@@ -26,4 +26,5 @@ def spelled(session: Session, target: Target, plan: Plan) -> tuple[Target, Plan]
     if not rows:
         return target, plan
     schema, table = map(str, rows[0])
-    return Target(target.url.set(database=schema)), plan.model_copy(update={"plan": plan.plan.model_copy(update={"table": table})})
+    here = {"plan": plan.plan.model_copy(update={"table": table}), "table_as_written": plan.table}
+    return Target(target.url.set(database=schema)), plan.model_copy(update=here)

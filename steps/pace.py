@@ -16,7 +16,7 @@ BARS = "▁▂▃▄▅▆▇█"
 @dataclass(frozen=True)
 class Progress:
     """
-    How far a pass is: rows seen and changed so far, the server's estimate of all rows, the sweep.
+    How far a pass is: rows seen by this sweep, rows changed by all sweeps, the server's estimate of all rows, the sweep.
 
     *rows_per_s* is over the last twenty seconds of work, *paused_for* says why it does not work now.
     """

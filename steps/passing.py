@@ -33,7 +33,7 @@ def passes(ledger: Ledger) -> list[dict[str, Any]]:
 
 def told(row: dict[str, Any]) -> str:
     """One line of such a document for people."""
-    text = f"pass {row['pass']}: {row['rows_examined']} rows seen, {row['rows_changed']} filled"
+    text = f"pass {row['pass']}{_sweep(row['sweep'])}: {row['rows_examined']} rows seen, {row['rows_changed']} filled"
     if row["finished_at"]:
         text += f", finished {row['finished_at']}"
     else:
@@ -46,13 +46,18 @@ def told(row: dict[str, Any]) -> str:
 
 
 def line(progress: Progress) -> str:
-    """Progress while it happens."""
+    """Progress while it happens: the sweep's own rows; what was filled is of all sweeps."""
     share = min(100, 100 * progress.rows_examined // max(1, progress.rows_estimated))
-    text = (f"{progress.name} pass: {progress.rows_examined} of about {progress.rows_estimated} rows ({share} %), "
+    text = (f"{progress.name} pass{_sweep(progress.sweep)}: {progress.rows_examined} of about {progress.rows_estimated} rows ({share} %), "
             f"{progress.rows_changed} filled")
     if progress.paused_for:
         return f"{text}, {progress.paused_for}"
     return text + (f", {progress.rows_per_s:.0f} rows/s{_eta(progress.eta_s)}" if progress.rows_per_s else "")
+
+
+def _sweep(number: int) -> str:
+    """The first way through the table is the pass itself; later ones look for what it had to leave."""
+    return f", sweep {number}" if number > 1 else ""
 
 
 def _eta(seconds: float | None) -> str:

@@ -35,7 +35,10 @@ __all__ = ["Backfill", "Cleanup", "Deploy", "Fleet", "Handover", "Leaf", "Plan",
 
 
 class Plan(Part):
-    """A whole plan. `folder` is where its SQL lives; `sql_text` holds every file by name, so the identity covers it."""
+    """A whole plan. `folder` is where its SQL lives; `sql_text` holds every file by name, so the identity covers it.
+
+    `table_as_written` is set where the server spells the table's name otherwise (:mod:`steps.own_names`).
+    """
 
     plan: PlanTable
     pre_deploy: PreDeploy
@@ -49,6 +52,7 @@ class Plan(Part):
     rehearsal: Rehearsal = Rehearsal()
     fleet: Fleet | None = None
     folder: Path = Path()
+    table_as_written: str | None = None
     sql_text: dict[str, str] = Field(default={})
     queries: dict[str, str] = Field(default={})
 

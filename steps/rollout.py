@@ -58,7 +58,7 @@ class Rollout:
     owner: Ownership | None = None
     told: Callable[[Progress], None] = lambda _: None
     listeners: list[Callable[[Event], None]] = field(default_factory=list)
-    blocked: Callable[[list[tuple[str, str]], float], None] = lambda _tables, _seconds: None
+    blocked: Callable[[list[tuple[str, str]], float], list[str] | None] = lambda _tables, _seconds: None
     _rehearsed: rehearsal.Rehearsed | None = None
     _later: list[tuple[float, Event]] | None = None
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from flows.cli.app import app as commands
+from steps.checks import blockers
 from steps.scratch import scratch_name
 from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import DEPLOYED, PLAN, Call, phases, standing
@@ -218,6 +219,32 @@ def test_report_tells_who_why_what_and_how_it_ended_in_three_forms(here: Call, b
             assert fact in form
     assert "<script" not in page.read_text()
     assert "http" not in page.read_text().replace("http-equiv", "")
+
+
+def test_report_tells_what_was_accepted_and_what_was_found(here: Call, seeded: App, database: Target, tmp_path: Path,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blockers, "OLD_S", 0)
+    holder, page = App(database), tmp_path / "report.html"
+    number = holder.value("SELECT CONNECTION_ID()")
+    run = ("run", PLAN, "--no-prefect", "--by", "ann", "--set", "gap_wait_s=1", *DEPLOYED)
+    holder.run("LOCK TABLES AiAnalysisJob READ")
+    try:
+        codes = here(*run).code, here(*run, "--accept", "blockers").code
+    finally:
+        holder.close()
+
+    assert codes == (3, 4)
+    (told,) = here("report", PLAN, "--json").document["runs"]
+    [event] = [event for event in told["events"] if event["outcome"] == "accepted"]
+    assert (event["step"], event["phase"], event["detail"]["check"], event["detail"]["by"]) == (
+        "accepted: blockers", "pre_deploy", "blockers", "ann")
+    assert f"connection {number}" in event["detail"]["found"]
+    assert here("report", PLAN, "--html", str(page)).code == 0
+    for form in (here("report", PLAN).text, page.read_text()):
+        assert "; accepted: blockers" in form
+        assert "accepted: blockers" in form.replace("; accepted: blockers", "")
+        assert form.count(f"connection {number}") >= 2  # as it was found, and as it kept the run from a gap
+        assert "( ms)" not in form
 
 
 def test_report_of_a_virgin_database_says_that_nothing_is_on_record(there: Call) -> None:

@@ -73,25 +73,38 @@ def test_an_idle_transaction_is_ended_and_the_step_goes_on(add_column: Callable[
 def test_a_heavy_transaction_is_spared(add_column: Callable[[], float], blocker: App, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(end_blockers, "HEAVIEST", 1)
 
-    with pytest.raises(NoGap, match=f"job is held by connection {number_of(blocker)}"):
+    with pytest.raises(NoGap, match=f"job is held by connection {number_of(blocker)}") as raised:
         add_column()
 
-    assert told == []
     blocker.run("COMMIT")
+    assert raised.value.remedy.count(f"--end-blockers spared connection {number_of(blocker)} (root@") == 1
+    assert "more than 1 rows changed or locked" in raised.value.remedy
+    assert "let the tool do it" not in raised.value.remedy
+    assert [(outcome, facts["connection"], facts["why"]) for outcome, facts in told] == [
+        ("spared", number_of(blocker), "more than 1 rows changed or locked")]
 
 
-@pytest.mark.parametrize("statement", ["LOCK TABLES job READ", "LOCK TABLES job WRITE", "LOCK INSTANCE FOR BACKUP"])
+def test_who_is_younger_than_asked_for_is_spared_and_told_so(session: Session, empty: Target, blocker: App, told: Told) -> None:
+    spared = Ender(session, 3600, lambda outcome, facts: told.append((outcome, facts)))([(empty.schema, "job")], 3600)
+
+    blocker.run("COMMIT")
+    assert spared == [f"connection {number_of(blocker)} ({told[0][1]['who']}): younger than 3600 s (end_blockers_after_s)"]
+
+
+@pytest.mark.parametrize(("statement", "why"), [("LOCK TABLES job READ", "LOCK TABLES"), ("LOCK TABLES job WRITE", "LOCK TABLES"),
+                                                ("LOCK INSTANCE FOR BACKUP", "a backup")])
 def test_explicit_locks_and_backups_are_spared(add_column: Callable[[], float], job: App, clients: Clients, told: Told,
-                                               statement: str) -> None:
+                                               statement: str, why: str) -> None:
     client = clients()
     client.run(statement)
     try:
-        with pytest.raises(NoGap, match=f"held by connection {number_of(client)}"):
+        with pytest.raises(NoGap, match=f"held by connection {number_of(client)}") as raised:
             add_column()
     finally:
         client.run("UNLOCK INSTANCE" if "INSTANCE" in statement else "UNLOCK TABLES")
 
-    assert told == []
+    assert f"): {why})" in raised.value.remedy
+    assert [(outcome, facts["why"]) for outcome, facts in told] == [("spared", why)]
     assert "`n`" not in job.create_table("job")
 
 
@@ -99,11 +112,11 @@ def test_our_own_sessions_are_spared(add_column: Callable[[], float], job: App, 
     with Session(empty) as ours:
         ours.run("START TRANSACTION")
         ours.query("SELECT * FROM job")
-        with pytest.raises(NoGap):
+        with pytest.raises(NoGap, match="a session of this tool"):
             add_column()
         ours.run("COMMIT")
 
-    assert told == []
+    assert [(outcome, facts["why"]) for outcome, facts in told] == [("spared", "a session of this tool")]
 
 
 def test_who_is_in_another_transaction_by_then_is_spared(session: Session, empty: Target, blocker: App, told: Told,

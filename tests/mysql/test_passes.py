@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steps import passes, sync, waits
+from steps import passes, passing, sync, waits
 from steps.chunks import next_size
 from steps.errors import LockTimeout, OwnershipLost, Stopped
 from steps.keyset import Keyset
@@ -140,6 +140,7 @@ def test_rows_that_the_application_holds_are_skipped_and_found_later(fill: Fill,
     holder.run("START TRANSACTION")
     holder.run("UPDATE job SET status = 'failed' WHERE id = 'k02'")
     first_told: list[float] = []
+    lines: list[str] = []
     began = waits.now_s()
 
     def told(progress: Progress) -> None:
@@ -147,11 +148,16 @@ def test_rows_that_the_application_holds_are_skipped_and_found_later(fill: Fill,
             # The pass has been through this row's chunk and holds nothing now: the application is not in its way, nor it in theirs.
             holder.run("UPDATE job SET status = 'completed' WHERE id = 'k01'")
             first_told.append(waits.now_s() - began)
+        lines.append(passing.line(progress))
         if progress.sweep == 2:
             holder.run("COMMIT")
 
     assert fill(told).count == 0
     assert first_told[0] < 1
+    assert [line.split(" rows ")[0] for line in lines if "(100 %)" in line] == [
+        "first pass: 23 of about 23", "first pass, sweep 2: 23 of about 23", "first pass, sweep 3: 23 of about 23"]
+    [row] = passing.passes(ledger)
+    assert passing.told(row).startswith("pass first, sweep 3: 23 rows seen, ")
     assert wrong(history) == 0
     assert history.rows("SELECT status, state FROM job WHERE id IN ('k01', 'k02') ORDER BY id") == [
         ("completed", "succeeded"), ("failed", "failed")]

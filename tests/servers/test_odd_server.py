@@ -64,3 +64,20 @@ def test_a_whole_life_ends_as_it_began(here: Call, job: App, odd: Server, monkey
     assert job.create_table() == before
     assert job.triggers() == []
     assert job.rows("SELECT * FROM AiAnalysisJob ORDER BY id") == rows
+
+
+def test_status_plan_check_and_report_know_the_table_by_its_folded_name(here: Call, job: App) -> None:
+    looks = (("status", PLAN, "--json"), ("plan", PLAN, "--json"), ("check", PLAN, *BLIND, "--json"), ("report", PLAN, "--json"))
+    for words in looks:
+        answer = here(*words)
+        assert answer.code == 0, answer.text
+
+    assert here("run", *WORDS, *BLIND).code == 0
+    for words in looks:
+        answer = here(*words)
+        assert answer.code == 0, answer.text
+    now = here("status", PLAN, "--json").document
+    assert (now["table"], now["contract"]) == ("myshop.aianalysisjob", [])
+    assert len(here("report", PLAN, "--json").document["runs"]) == 1
+    job.run("ALTER TABLE AiAnalysisJob DROP FOREIGN KEY AiAnalysisJob_parentJobId_fkey")
+    assert any("AiAnalysisJob_parentJobId_fkey: is missing" in line for line in here("status", PLAN, "--json").document["contract"])
