@@ -16,7 +16,12 @@ from steps.scratch import leftover
 
 
 def standing(rollout: Rollout) -> dict[str, Any]:
-    """One document: phases, stair, sync, passes, who works on it, what comes next. Safe at any time."""
+    """
+    One document: phases, stair, sync, passes, who works on it, what comes next. Safe at any time.
+
+    `stairs` are all of the ladder, cleanup's among them, as in `rollout plan`: null before the first run, for only a rehearsal can
+    count them. `pre_deploy_stairs` are those that lead to the end of pre_deploy.
+    """
     recorded = rollout.ledger.phases()
     phases = [{"phase": phase.value, "state": recorded.get(phase, {}).get("state", "not begun"),
                "at": recorded.get(phase, {}).get("at"), "detail": recorded.get(phase, {}).get("detail", {})} for phase in FORWARD]
@@ -32,14 +37,16 @@ def standing(rollout: Rollout) -> dict[str, Any]:
 
 def _schema(rollout: Rollout, *, begun: bool) -> dict[str, Any]:
     if not begun:
-        return {"stair": None, "stairs": len(rollout.plan.pre_deploy.step), "sync": rollout.sync_state().value, "strangers": []}
+        return {"stair": None, "stairs": None, "pre_deploy_stairs": len(rollout.plan.pre_deploy.step), "sync": rollout.sync_state().value,
+                "strangers": []}
     ladder = rollout.ladder()
+    known = {"stairs": ladder.top, "pre_deploy_stairs": ladder.expanded, "sync": rollout.sync_state().value}
     try:
         live = rollout.live()
         position = ladder.position(live, rollout.table)
-        return {"stair": position, "stairs": ladder.top, "sync": rollout.sync_state().value, "strangers": ladder.strangers(live, position)}
+        return {"stair": position, **known, "strangers": ladder.strangers(live, position)}
     except RolloutError as error:
-        return {"stair": None, "stairs": ladder.top, "sync": rollout.sync_state().value, "strangers": [], "drift": str(error)}
+        return {"stair": None, **known, "strangers": [], "drift": str(error)}
 
 
 def _contract(rollout: Rollout, phases: list[dict[str, Any]]) -> list[str] | None:

@@ -24,7 +24,6 @@ from steps.pace import Pace
 from steps.throttle import Throttle
 from steps.walk import Walk
 
-CONNECTIONS = {"gentle": 1, "full_speed": 4}
 CHUNKS_A_STRETCH = 4
 SHARE_FREE = 0.1
 LEAST_FREE = 5
@@ -36,7 +35,7 @@ THIS_PASS = f"WHERE table_schema = {VALUE} AND table_name = {VALUE} AND plan_id 
 
 def how_many(walk: Walk) -> int:
     """How many connections the pass may use: as many as asked for, but never the last ones the server has (case C83)."""
-    wanted = walk.settings.connections or CONNECTIONS[walk.settings.mode]
+    wanted = walk.settings.lanes
     if wanted == 1:
         return 1
     most = int(walk.session.value("SELECT @@max_connections"))

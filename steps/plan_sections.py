@@ -173,6 +173,11 @@ class Backfill(Part):
     max_pause_s: int = Field(default=3600, ge=1, le=86_400, description="how long the server may stay unhealthy before the pass stops")
     changed_at: Name | None = Field(default=None, description="A column that every writer sets; tells rows written since the backfill")
 
+    @property
+    def lanes(self) -> int:
+        """How many connections a pass asks for."""
+        return self.connections or {"gentle": 1, "full_speed": 4}[self.mode]
+
 
 class Handover(Part):
     """`[handover]`: who copies a table when the server's own copy would block writes for longer than `max_blocked_s` (F5, case C09)."""

@@ -12,7 +12,7 @@ REBUILDS = {True: "yes", False: "no", None: "unknown"}
 
 def forecast_table(steps: list[dict[str, Any]], title: str) -> Table:
     """Two lines a step: forward, and its way back."""
-    table = Table(Column("step", overflow="fold"), "", Column("algorithm", no_wrap=True), "rebuilds", "others meet", "goes", "estimate",
+    table = Table(Column("step", overflow="fold"), "way", Column("algorithm", no_wrap=True), "rebuilds", "others meet", "goes", "estimate",
                   "basis", title=title, title_justify="left")
     for step in steps:
         for side, label in (("up", "forward"), ("down", "back")):

@@ -9,6 +9,7 @@ from rich.table import Column, Table
 
 from flows import actions
 from flows.cli.ending import Ending, ending
+from flows.cli.forecast_table import LOCKS as MEETS
 from flows.cli.forecast_table import REBUILDS
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.params import Request
@@ -68,7 +69,8 @@ def _document(desk: Rollout) -> dict[str, Any]:
     cleanup = ddl.grouped(ddl.moves(ladder, max(position, ladder.expanded), ladder.top, rows, desk.slowness), desk, rows, with_sync=False)
     definer = "CURRENT_USER"
     first_pass = forecast.of_first_pass(rehearsed, rows)
-    return {"table": f"{desk.schema}.{desk.table}", "stair": position, "stairs": ladder.top, "rows_estimated": rows,
+    return {"table": f"{desk.schema}.{desk.table}", "stair": position, "stairs": ladder.top,
+            "pre_deploy_stairs": ladder.expanded, "rows_estimated": rows,
             "slowness": round(desk.slowness, 2), "groups": [_group(desk, group, rows) for group in (*before, *after)],
             "cleanup": [_group(desk, group, rows) for group in cleanup],
             "triggers": [trigger.create(desk.table, definer, None) for trigger in rehearsed.triggers] if rehearsed.pairs else [],
@@ -93,8 +95,9 @@ def _pass_sql(desk: Rollout, pairs: tuple[Pair, ...]) -> str | None:
 
 
 def _show(end: Ending, document: dict[str, Any], *, with_sql: bool) -> None:
-    end.say(f"{document['table']}: stair {document['stair']} of {document['stairs']}, about {document['rows_estimated']} rows")
-    table = Table(Column("step", overflow="fold"), Column("algorithm", no_wrap=True), "rebuilds", "lock", "estimate", "basis",
+    end.say(f"{document['table']}: stair {document['stair']} of {document['stairs']} "
+            f"(pre_deploy ends at {document['pre_deploy_stairs']}), about {document['rows_estimated']} rows")
+    table = Table(Column("step", overflow="fold"), Column("algorithm", no_wrap=True), "rebuilds", "others meet", "estimate", "basis",
                   "together with", "way back")
     for number, group in enumerate(document["groups"], 1):
         _add_rows(table, group, f"hold {number}")
@@ -114,11 +117,16 @@ def _show(end: Ending, document: dict[str, Any], *, with_sql: bool) -> None:
 def _add_rows(table: Table, group: dict[str, Any], hold: str) -> None:
     for step in group["steps"]:
         checks = "" if step["foreign_key_checks"] else ", foreign_key_checks=0"
-        table.add_row(step["step"], step["algorithm"] + checks, REBUILDS[step["rebuilds"]], step["lock"], f"{step['estimate_ms']:.0f} ms",
+        table.add_row(step["step"], step["algorithm"] + checks, REBUILDS[step["rebuilds"]], _met(step), f"{step['estimate_ms']:.0f} ms",
                       step["basis"], hold if group["in_one_hold"] else "alone",
                       f"{step['back']['algorithm']}, {step['back']['estimate_ms']:.0f} ms")
     if group["sync"]:
-        table.add_row("sync triggers and canary", "", "", "metadata lock only", f"{ddl.SYNC_MS:.0f} ms", "", hold, "")
+        table.add_row("sync triggers and canary", "", "", MEETS["metadata"], f"{ddl.SYNC_MS:.0f} ms", "", hold, "")
+
+
+def _met(step: dict[str, Any]) -> str:
+    """What others meet, in the words of `rollout rehearse`; what it did not learn is told by the algorithm."""
+    return str(step["lock"] if step["locks"] is None or step["algorithm"] == handover.ALGORITHM else MEETS[step["locks"]])
 
 
 def _statements(groups: list[dict[str, Any]]) -> list[str]:

@@ -48,7 +48,8 @@ def rollback(plan: PlanName,
             phases, anything = actions.what_to_undo(desk, request)
             if not anything:
                 end.document |= actions.Result("rollback", "nothing to do").to_json()
-                end.say("nothing to do")
+                what = "no phase to be undone stands" if desk.ledger.plan() else "nothing of this plan stands"
+                end.say(f"nothing to do: {what} on {desk.table}")
                 return
             if not yes:
                 ask.before_starting(f"roll back {', '.join(p.value for p in phases)} on {database.where}")

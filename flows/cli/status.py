@@ -28,7 +28,7 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
             table.add_row(Phase(row["phase"]).label, row["state"], row["at"] or "")
         end.console.print(table)
         stair = f"stair {now['stair']} of {now['stairs']}" if now["stair"] is not None else now.get("drift", "not begun")
-        end.say(f"schema: {stair}; sync triggers: {now['sync']}")
+        end.say(f"schema: {stair}; sync triggers: {now['sync']}; pre_deploy ends at stair {now['pre_deploy_stairs']}")
         for deviation in now["contract"] or []:
             end.say(f"not as the contract says: {deviation}")
         if now["strangers"]:

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from steps.checks.finding import Finding, Look
 from steps.errors import StatementFailed
 from steps.mysql import VALUE, Session, sessions_standing
+from steps.plan import Plan
 
 NAME = "connections"
 MOST = 5
-"""The most connections a run has at a time: worker, ledger, owner lock, watchdog, and one in a hold or two in a rehearsal."""
+"""The most connections a run needs at a time: worker, ledger, owner lock, watchdog, and one in a hold or two in a rehearsal."""
 
+BESIDE_LANES = 4
+"""What a run has open while a pass goes on several connections: worker, ledger, owner lock, watchdog."""
+
+STOPS, FEWER = "and would stop half-way", "for all lanes of its passes, which will be fewer"
 HOURLY = re.compile(r"(MAX_(?:QUERIES|UPDATES|CONNECTIONS)_PER_HOUR) ([1-9]\d*)")
+
+
+def most(plan: Plan) -> int:
+    """The most connections a run of *plan* may have at a time, the lanes of its passes among them; with fewer they do with fewer lanes."""
+    lanes = plan.backfill.lanes if plan.filled_columns else 1
+    return max(MOST, BESIDE_LANES + lanes) if lanes > 1 else MOST
 
 
 def run(look: Look) -> list[Finding]:
     """Head-room at this moment; what this process has open already is not asked for twice. Takes no lock."""
-    wanted = max(0, MOST - sessions_standing())
-    return [*_server(look, wanted), *_account(look, wanted), *_hourly(look.session)]
+    standing = sessions_standing()
+    needed, lanes = max(0, MOST - standing), max(0, most(look.plan) - standing)
+    refused = [*_server(look, needed), *_account(look, needed)]
+    fewer = [replace(finding, severity="warn", what=finding.what.replace(STOPS, FEWER)) for finding in
+             [*_server(look, lanes), *_account(look, lanes)]] if lanes > needed and not refused else []
+    return [*refused, *fewer, *_hourly(look.session)]
 
 
 def _server(look: Look, wanted: int) -> list[Finding]:
@@ -28,7 +44,7 @@ def _server(look: Look, wanted: int) -> list[Finding]:
         return []
     return [_finding(
         f"server {look.target.where}",
-        f"has {used} of {most} connections in use (max_connections); a run needs {wanted} more and would stop half-way (error 1040)",
+        f"has {used} of {most} connections in use (max_connections); a run needs {wanted} more {STOPS} (error 1040)",
         "close idle connections or raise max_connections, then run again")]
 
 
@@ -43,7 +59,7 @@ def _account(look: Look, wanted: int) -> list[Finding]:
         return []
     return [_finding(
         f"account {look.session.value('SELECT CURRENT_USER()')}",
-        f"has {used} of {most} connections in use (max_user_connections); a run needs {wanted} more and would stop half-way "
+        f"has {used} of {most} connections in use (max_user_connections); a run needs {wanted} more {STOPS} "
         "(error 1203 or 1226)",
         f"ALTER USER … WITH MAX_USER_CONNECTIONS {used + wanted}, or give the tool an account of its own")]
 

@@ -80,7 +80,8 @@ def _finding(need: Need, place: Place, missing: list[str], account: str) -> Find
         NAME, "warn" if need.lost and not need.accept else "refuse", f"account {account}",
         f"could not look: lacks {rights} on {place[2]}, for {need.by}: {need.lost}" if need.lost else
         f"lacks {rights} on {place[2]}, for {need.by}",
-        f"GRANT {rights} ON {place[2]} TO {account}" + (f", or {need.otherwise} with --accept {need.accept}" if need.accept else ""),
+        f"GRANT {rights} ON {place[2]} TO {account}" + (f", or {need.instead}" if need.instead else "")
+        + (f", or {need.otherwise} with --accept {need.accept}" if need.accept else ""),
         need.accept, could_not_look=bool(need.lost))
 
 

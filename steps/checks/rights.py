@@ -13,9 +13,16 @@ from dataclasses import dataclass
 from steps.checks.finding import NO_GAP
 from steps.plan import Plan
 
+COMMITS = "events_statements_summary_by_user_by_event_name"
+
 
 def _always(_: Plan) -> bool:
     return True
+
+
+def _watches(limit: str) -> Callable[[Plan], bool]:
+    """Whether the passes of a plan look at the server's health by *limit* (:mod:`steps.health`)."""
+    return lambda plan: plan.backfill.mode == "gentle" and bool(plan.filled_columns and getattr(plan.backfill, limit))
 
 
 def _removes(plan: Plan) -> bool:
@@ -28,7 +35,8 @@ class Need:
     *rights* on a kind of place (a table of performance_schema by its name) for *by*.
 
     Without *lost* nothing else helps and the check refuses; with it the run goes on without: a warning, or, with *accept*, refused
-    until acknowledged. *probe* asks the server instead of reading grants. *when* says for which plans it counts.
+    until acknowledged. *instead* is what helps beside the right. *probe* asks the server instead of reading grants. *when*
+    says for which plans it counts.
     """
 
     rights: tuple[str, ...]
@@ -37,6 +45,7 @@ class Need:
     lost: str = ""
     accept: str | None = None
     otherwise: str = ""
+    instead: str = ""
     probe: str = ""
     when: Callable[[Plan], bool] = _always
 
@@ -67,6 +76,12 @@ NEEDS = (
     Need(("PROCESS",), "server", "looking at open transactions",
          "their age, old snapshots, and the row versions left for instant changes are not seen",
          probe="SELECT 1 FROM information_schema.INNODB_TRX LIMIT 1"),
+    Need(("PROCESS",), "server", "the history list length, for which a gentle pass waits (without it until backfill.max_pause_s is over)",
+         instead="set backfill.max_history_length = 0",
+         probe="SELECT `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len'",
+         when=_watches("max_history_length")),
+    Need(("SELECT",), COMMITS, "sparing the application's commits", "passes do not see how long they take",
+         probe=f"SELECT 1 FROM performance_schema.{COMMITS} LIMIT 0", when=_watches("max_commit_ms")),
     Need(("REPLICATION CLIENT",), "server", "looking at replication", "whether this server is itself a replica is not seen",
          probe="SHOW REPLICA STATUS"),
     Need(("SELECT", "SHOW VIEW", "TRIGGER", "EVENT", "EXECUTE"), "schema", "seeing what else names the table",

@@ -110,6 +110,7 @@ def test_a_rollback_of_a_virgin_database_has_nothing_to_do(there: Call, bystande
     for words in (("--to", "v0"), ("--to", "v0", "--drop-added"), ("pre_deploy",), ("verify",), ("--to", "deploy")):
         answer = there("rollback", PLAN, *words, "--no-prefect", "--json")
         assert (answer.code, answer.document["outcome"]) == (0, "nothing to do"), answer.text
+    assert there("rollback", PLAN, "--to", "v0", "--no-prefect").text == "nothing to do: nothing of this plan stands on AiAnalysisJob"
 
     assert standing(bystander) == before
 

@@ -61,6 +61,7 @@ def test_status_of_a_virgin_database_says_that_nothing_has_begun(there: Call) ->
     assert {row["state"] for row in now["phases"]} == {"not begun"}
     assert now["next"] == "pre_deploy: rollout run"
     assert (now["sync"], now["passes"], now["working_on_it"]) == ("off", [], None)
+    assert (now["stair"], now["stairs"], now["pre_deploy_stairs"]) == (None, None, STEPS)  # only a rehearsal can count them
     assert "1. pre_deploy" in text
     assert "next: pre_deploy: rollout run" in text
 
@@ -69,7 +70,9 @@ def test_status_after_all_phases_tells_stair_sync_passes_and_what_is_next(here: 
     now = here("status", PLAN, "--json").document
 
     assert {row["phase"]: row["state"] for row in now["phases"]} == {**dict.fromkeys(PHASES, "done"), "cleanup": "not begun"}
-    assert now["stair"] == STEPS
+    planned = here("plan", PLAN, "--json").document
+    assert now["stair"] == now["pre_deploy_stairs"] == planned["pre_deploy_stairs"] == STEPS
+    assert now["stairs"] == planned["stairs"] > STEPS
     assert now["sync"] == "on"
     assert now["same_plan_as_begun"] is True
     assert [each["rows_examined"] for each in now["passes"]] == [9]
@@ -163,6 +166,16 @@ def test_rehearse_names_every_step_with_both_ways(there: Call) -> None:
     assert "60 ms + 0.02 ms" in text
     assert "9 sampled rows went up and came back; the first pass changed 6 of them" in text
     assert "…" not in text
+
+
+def test_plan_and_rehearse_call_the_same_thing_by_the_same_name(there: Call) -> None:
+    planned, rehearsed = there("plan", PLAN).text, there("rehearse", PLAN).text
+
+    for text in (planned, rehearsed):
+        assert "others" in text
+        assert "meet" in text
+        assert "lock" not in text.split("060_")[0]
+    assert " way " in rehearsed
 
 
 def test_plan_tells_each_ways_basis_and_what_the_first_pass_takes(there: Call) -> None:

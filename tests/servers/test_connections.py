@@ -58,6 +58,17 @@ def test_too_few_connections_of_the_account_are_refused(limited: App, call: Call
     assert standing(job) == before
 
 
+def test_too_few_for_all_lanes_are_told_and_no_hindrance(limited: App, call: Call) -> None:
+    limited.run("ALTER USER few@'%' WITH MAX_USER_CONNECTIONS 6")
+
+    gentle = call("check", PLAN)
+    fast = call("check", PLAN, "--set", "backfill.mode=full_speed")
+
+    assert (gentle.code, "[connections]" in gentle.text) == (0, False), gentle.text
+    assert fast.code == 0, fast.text
+    assert "has 3 of 6 connections in use (max_user_connections); a run needs 5 more for all lanes of its passes" in fast.text
+
+
 def test_fewer_than_even_a_look_needs_are_refused_too(limited: App, call: Call, job: App) -> None:
     limited.run("ALTER USER few@'%' WITH MAX_USER_CONNECTIONS 2")
     before = standing(job)

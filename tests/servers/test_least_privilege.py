@@ -23,6 +23,7 @@ WORDS = (PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED
          "--set", "cleanup.cooling_s=0")
 OPTIONAL = {need for need in NEEDS if need.lost}
 EACH = [(need, right) for need in NEEDS if need.on not in ("parents", "leaves") for right in need.rights]
+UNSEEN = ("--set", "backfill.max_history_length=0")
 WITHIN = {"table", "schema", "relatives"}
 Grant = Callable[..., Target]
 
@@ -56,9 +57,9 @@ def plan() -> Plan:
     return plan_loader.load(PLAN, (f"ledger_schema={LEDGER}",))
 
 
-def lived(call: Call, job: App, *accepted: str) -> None:
+def lived(call: Call, job: App, *accepted: str, settings: tuple[str, ...] = ()) -> None:
     before, rows = job.create_table(), job.rows("SELECT * FROM AiAnalysisJob ORDER BY id")
-    more = [word for key in accepted for word in ("--accept", key)]
+    more = [*settings, *(word for key in accepted for word in ("--accept", key))]
     for words in (("run", *WORDS), ("run", *WORDS, "--through", "cleanup", "--accept", "cleanup", "--accept", "cleanup-unseen"),
                   ("rollback", *WORDS, "--to", "v0", "--drop-added", "--accept", "discard-added"),
                   ("uninstall", PLAN, "--yes", "--by", "ann", "--reason", "it is over", "--set", f"ledger_schema={LEDGER}",
@@ -79,11 +80,15 @@ def test_a_whole_life_works_with_exactly_the_listed_rights(least: Grant, call: C
 
 def test_without_every_right_that_can_be_missed_it_works_as_acknowledged(least: Grant, call: Call, job: App,
                                                                          monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ENVIRONMENT, least(lambda need, right: need in OPTIONAL).url.render_as_string(hide_password=False))
-    refused = call("run", *WORDS)
-    assert (refused.code, refused.text.count("[privileges]")) == (3, 2), refused.text  # both tables that a gap needs
+    target = least(lambda need, right: need in OPTIONAL or right == "PROCESS")
+    monkeypatch.setenv(ENVIRONMENT, target.url.render_as_string(hide_password=False))
+    unhealthy = call("run", *WORDS)
+    assert (unhealthy.code, unhealthy.text.count("[privileges]")) == (3, 3), unhealthy.text  # both tables that a gap needs, and PROCESS
+    assert "or set backfill.max_history_length = 0" in unhealthy.text
+    refused = call("run", *WORDS, *UNSEEN)
+    assert (refused.code, refused.text.count("[privileges]")) == (3, 2), refused.text
 
-    lived(call, job, "no-gap")
+    lived(call, job, "no-gap", settings=UNSEEN)
 
 
 @pytest.mark.parametrize(("need", "right"), EACH, ids=[f"{need.on}-{right}".replace(" ", "-") for need, right in EACH])
@@ -93,7 +98,8 @@ def test_each_right_is_missed_by_the_check(least: Grant, plan: Plan, need: Need,
     with Session(target) as session:
         found = privileges.run(Look(session, target, plan))
 
-    refusing = not need.lost or bool(need.accept) or (need.on == "schema" and right in ("SELECT", "TRIGGER"))  # on the table as well
+    refusing = not need.lost or bool(need.accept) or right == "PROCESS" or (
+        need.on == "schema" and right in ("SELECT", "TRIGGER"))  # the table's too
     assert found, f"{right} on {need.on} may be missing unseen"
     assert all(right in finding.what for finding in found)
     assert any(finding.severity == "refuse" for finding in found) is refusing

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from steps.checks import Finding, privileges
+from steps.checks.rights import COMMITS
 from steps.mysql import Session, quote
 from steps.target import Target
 
@@ -14,8 +15,8 @@ Run = Callable[..., list[Finding]]
 ENOUGH = ("ALL ON {schema}.*", r"ALL ON `\_rollout\_rehearsal\_%`.*", "SELECT ON performance_schema.*",
           "PROCESS, REPLICATION CLIENT, SUPER ON *.*")
 
-SEEN = tuple(f"SELECT ON performance_schema.{name}" for name in ("threads", "events_statements_summary_by_digest",
-                                                                "events_errors_summary_global_by_error"))
+SEEN = tuple(f"SELECT ON performance_schema.{name}" for name in (
+    "threads", "events_statements_current", "events_statements_summary_by_digest", "events_errors_summary_global_by_error", COMMITS))
 
 
 def test_root_lacks_nothing(found: Run) -> None:
@@ -77,11 +78,14 @@ def test_a_hidden_performance_schema_is_could_not_look_with_no_gap(found: Run, a
     assert "GRANT SELECT ON performance_schema.metadata_locks TO" in finding.remedy
 
 
-def test_without_process_there_is_a_warning(found: Run, account: Callable[..., Session]) -> None:
-    [finding] = found(privileges, by=account(*ENOUGH[:3], "REPLICATION CLIENT, SUPER ON *.*"))
+def test_without_process_there_is_a_warning_and_no_gentle_pass(found: Run, account: Callable[..., Session]) -> None:
+    seen, history = found(privileges, by=account(*ENOUGH[:3], "REPLICATION CLIENT, SUPER ON *.*"))
 
-    assert (finding.severity, finding.accept) == ("warn", None)
-    assert "GRANT PROCESS ON *.*" in finding.remedy
+    assert (seen.severity, seen.accept) == ("warn", None)
+    assert "GRANT PROCESS ON *.*" in seen.remedy
+    assert (history.severity, history.accept) == ("refuse", None)
+    assert "history list length" in history.what
+    assert history.remedy.endswith("or set backfill.max_history_length = 0")
 
 
 def test_triggers_under_a_binary_log_name_the_servers_parameter(found: Run, account: Callable[..., Session],
