@@ -66,7 +66,7 @@ def test_copies_and_builds_on_a_large_table_are_told_beforehand(here: Call, job:
 
     assert large.code == 3, large.text
     assert "could not look [room] table AiAnalysisJob: is built anew by step 010_widen_job_type" in large.text
-    assert "(or --accept space)" in large.text
+    assert "go on with --accept space" in large.text
     assert "innodb_online_alter_log_max_size keeps 0 MiB" in large.text
     assert (small.code, "[room]" in small.text) == (0, False), small.text
 
