@@ -89,7 +89,7 @@ def test_while_somebody_holds_the_table_nobody_is_stalled_and_nothing_changes(fi
     number = holder.value("SELECT CONNECTION_ID()")
     assert bystander.longest_s < GENEROUS_S
     assert bystander.done > 2
-    assert len(tries) > 5
+    assert len(tries) > 2
     assert re.search(rf"never free within 0\.5 s; .*job is held by connection {number} \(root@\S+, sleep for \d+ s, "
                      r"transaction open since 2\S+ \S+ UTC, last statement [0-9a-f]{16}\)", raised.value.reason)
     assert (raised.value.exit_code, raised.value.subject) == (4, "table job")
