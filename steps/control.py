@@ -54,7 +54,9 @@ def obeyed(ledger: Ledger) -> None:
 
 
 def _write(ledger: Ledger, column: str, value: str | int | None, actor: str, reason: str) -> None:
-    ledger.session.run(f"INSERT INTO {ledger.table('control')} (table_schema, table_name, plan_id, wanted, actor, reason, at) VALUES "
-                       f"({', '.join([VALUE] * 6)}, UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE actor = VALUES(actor), "
-                       "reason = VALUES(reason), at = VALUES(at)", *ledger.key, RUN, mask(actor), mask(reason))
-    ledger.session.run(f"UPDATE {ledger.table('control')} SET {column} = {VALUE} {THIS_PLAN}", value, *ledger.key)
+    """In one statement, so that nobody reads an old wish with a new name under it."""
+    first = {"wanted": RUN, "rows_per_s": None} | {column: value}
+    ledger.session.run(f"INSERT INTO {ledger.table('control')} (table_schema, table_name, plan_id, wanted, rows_per_s, actor, reason, at) "
+                       f"VALUES ({', '.join([VALUE] * 7)}, UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE {column} = VALUES({column}), "
+                       "actor = VALUES(actor), reason = VALUES(reason), at = VALUES(at)", *ledger.key, *first.values(), mask(actor),
+                       mask(reason))
