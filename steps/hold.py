@@ -24,6 +24,7 @@ from steps.watchdog import Watchdog
 
 GUARD_FAILED = 1242
 SLIP_S = 0.004
+QUIET_S = 2.0  # so long a moment is looked for in which no transaction is open in the schema; then one in which nobody holds the table
 MARGIN_MS = 100
 PLAIN_TRIES = 8
 MOST_BUILDS = 3
@@ -73,6 +74,7 @@ class Gap:
         self.session, self.watchdog, self.limits, self.tables, self.tell_lost = session, watchdog, limits, tables, lost
         self.lost: list[str] = []
         self._spared: list[str] | None = None
+        self._sees_transactions = True
 
     def fire(self, statement: str, *, is_long: bool = False, before_try: Callable[[], None] = lambda: None) -> float:
         """
@@ -92,8 +94,9 @@ class Gap:
         while True:
             before_try()
             builds = len(self.lost)
+            quiet = self._sees_transactions and waits.now_s() - began < QUIET_S
             try:
-                self._try_once(statement, is_long=is_long)
+                self._try_once(statement, is_long=is_long, quiet=quiet)
             except LockTimeout:
                 if len(self.lost) > builds:
                     self._lost_one()
@@ -101,8 +104,7 @@ class Gap:
                     continue
                 slips += 1
             except StatementFailed as error:
-                if error.errno != GUARD_FAILED:
-                    raise
+                self._looked_in_vain(error)
             else:
                 return waits.now_s() - began
             waited_s = waits.now_s() - began
@@ -143,9 +145,16 @@ class Gap:
     def _note_loss(self) -> None:
         self.lost.append("; ".join(self._holders()) or "unknown holder")
 
-    def _try_once(self, statement: str, *, is_long: bool) -> None:
+    def _looked_in_vain(self, error: StatementFailed) -> None:
+        """The guard's own no is passed over; without the right to see transactions it looks at locks only."""
+        if error.errno in holders.DENIED and self._sees_transactions:
+            self._sees_transactions = False
+        elif error.errno != GUARD_FAILED:
+            raise error
+
+    def _try_once(self, statement: str, *, is_long: bool, quiet: bool) -> None:
         number = self.session.connection_id
-        self.session.packet(holders.guard(self.tables), statement, lambda: (
+        self.session.packet(holders.guard(self.tables, quiet=quiet), statement, lambda: (
             self.watchdog.building(number, SLIP_S, self.limits.patience_s, self._note_loss) if is_long
             else self.watchdog.after(number, SLIP_S)))
 

