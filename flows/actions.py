@@ -25,6 +25,7 @@ from steps.target import Target as Database
 CONFIRMATIONS = {"canary", "cleanup", "cleanup-dependents", "cleanup-unseen", "discard-added", "fleet-unseen", "forget-added",
                  "purge-archive", room.SPACE}
 ACCEPT_KEYS = CONFIRMATIONS | {key for check in checks.CHECKS for key in check.accepts}
+UNSEEN = {f"could-not-look:{check.name}" for check in checks.CHECKS}
 
 
 @dataclass
@@ -48,7 +49,7 @@ def desk(request: Request, database: Database, confirm: Callable[[str], bool] | 
     """The rollout *request* speaks of, opened for looking."""
     plan = plan_loader.load(request.plan, request.settings)
     for key in request.accept:
-        if key not in ACCEPT_KEYS and not key.startswith("could-not-look:"):
+        if key not in ACCEPT_KEYS | UNSEEN:
             raise WrongUsage(f"--accept {key}", "is no key of any finding or confirmation",
                              f"known: {', '.join(sorted(ACCEPT_KEYS))}, and could-not-look:CHECK with the name of a check")
     person = Person(request.by, request.reason, request.deployed_by, confirm)
@@ -184,11 +185,15 @@ def refuse_findings(rollout: Rollout) -> list[checks.Finding]:
         Refused: with every finding that is neither gone nor accepted.
     """
     found = look_first(rollout)
-    stopping = [f for f in found if f.severity == "refuse" and f.accept not in rollout.accepted]
+    stopping = [finding for finding in found if finding.stops(rollout.accepted)]
     if stopping:
         text = "; ".join(f"[{f.check}] {f.subject}: {f.what} ({f.advice.removesuffix('; nothing was touched')})" for f in stopping)
         raise FindingsRefused(f"{len(stopping)} finding{'s' if len(stopping) > 1 else ''}", text, "nothing was touched",
                               tuple(vars(finding) for finding in found))
+    return _said(rollout, found)
+
+
+def _said(rollout: Rollout, found: list[checks.Finding]) -> list[checks.Finding]:
     for finding in found:
         rollout.say("finding", check=finding.check, severity=finding.severity, subject=finding.subject, found=finding.what)
     return found
@@ -196,10 +201,7 @@ def refuse_findings(rollout: Rollout) -> list[checks.Finding]:
 
 def _may_not_end(rollout: Rollout, request: Request) -> list[checks.Finding]:
     """What `--end-blockers` will not be able to do, told before anything starts."""
-    found = end_blockers.findings(rollout.session) if request.end_blockers else []
-    for finding in found:
-        rollout.say("finding", check=finding.check, severity=finding.severity, subject=finding.subject, found=finding.what)
-    return found
+    return _said(rollout, end_blockers.findings(rollout.session) if request.end_blockers else [])
 
 
 def _phases(request: RunRequest) -> tuple[Phase, ...]:

@@ -20,7 +20,7 @@ def repeated(refused: Refused, found: Iterable[Finding], accepted: frozenset[str
     """
     said = f"{refused.subject}: {refused.reason}"
     return any(_same(said, finding) for finding in found
-               if finding.severity == "refuse" and not finding.could_not_look and finding.accept not in accepted)
+               if finding.stops(accepted) and not finding.could_not_look)
 
 
 def _same(said: str, finding: Finding) -> bool:

@@ -49,8 +49,7 @@ def phase_markdown(name: str, rollout: Rollout, events: list[Event]) -> str:
     details = [*(event for event in events if event.detail), *_pace(name, rollout)]
     if details:
         lines += ["", "## Details", ""]
-        lines += [f"- **{event.step}**: " + "; ".join(f"{key} = {value}" for key, value in (event.detail or {}).items())
-                  for event in details]
+        lines += [f"- **{event.step}**: {_detail(event.detail)}" for event in details]
     statements = [event for event in events if event.statement]
     if statements:
         lines += ["", "## SQL and commands", ""]
@@ -77,7 +76,7 @@ def text(trail: dict[str, Any], *, with_sql: bool = True) -> str:
             if with_sql and event["statement"]:
                 lines += [f"      {line}" for line in event["statement"].splitlines()]
             if event["detail"]:
-                lines.append(f"      {_detail(event)}")
+                lines.append(f"      {_detail(event['detail'])}")
     if trail.get("durations"):
         lines += ["", "seconds by phase (planned / actual)"]
         lines += [f"  {row['run']:<14} {row['phase']:<13} {row['direction']:<8} {row['planned_s'] or '-':>6} / {row['actual_s']}"
@@ -101,7 +100,7 @@ def page(trail: dict[str, Any], rollout: Rollout) -> str:
                      f"{run['started_at']} to {run['ended_at'] or '…'}, exit {run['exit_code']}: {html.escape(run['outcome'] or '-')}</p>")
         parts.append("<table><tr>" + "".join(f"<th>{column}" for column in COLUMNS) + "</tr>")
         for event in run["events"]:
-            shown_as = {"duration_ms": _number(event["duration_ms"]), "detail": _detail(event)}
+            shown_as = {"duration_ms": _number(event["duration_ms"]), "detail": _detail(event["detail"])}
             cells = [shown_as[c] if c in shown_as else "" if event[c] is None else str(event[c]) for c in COLUMNS]
             parts.append(f"<tr class={html.escape(event['outcome'].split()[0])}>" + "".join(
                 f"<td><pre>{html.escape(cell)}</pre>" for cell in cells) + "</tr>")
@@ -122,8 +121,8 @@ def _numbers(event: dict[str, Any]) -> str:
     return f" ({', '.join(numbers)})" if numbers else ""
 
 
-def _detail(event: dict[str, Any]) -> str:
-    return "; ".join(f"{key} = {value}" for key, value in (event["detail"] or {}).items())
+def _detail(detail: dict[str, Any] | None) -> str:
+    return "; ".join(f"{key} = {value}" for key, value in (detail or {}).items())
 
 
 def _number(value: float | None) -> str:

@@ -20,7 +20,7 @@ def on_record(rollout: Rollout, findings: Sequence[Finding]) -> None:
     `--end-blockers` accepts `blockers` by itself, and is told so.
     """
     phases = {check.name: check.phase for check in checks.CHECKS}
-    accepted = [f for f in findings if f.severity == "refuse" and f.accept in rollout.accepted]
+    accepted = [f for f in findings if f.severity == "refuse" and not f.stops(rollout.accepted)]
     for finding in accepted:
         rollout.ledger.record(Event(phases.get(finding.check, Phase.PRE_DEPLOY.value), f"accepted: {finding.accept}", ACCEPTED, detail={
             "by": rollout.person.actor, "check": finding.check, "subject": finding.subject, "found": finding.what}))

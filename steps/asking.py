@@ -6,15 +6,15 @@ The answers are the server's own: what it accepted, why it refused what would be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from steps import waits
 from steps.clone import Clone
 from steps.errors import Refused, StatementFailed
 from steps.ladder import Way
-from steps.mysql import VALUE, Session
+from steps.mysql import VALUE
+from steps.unchecked import without_foreign_key_checks
 
 NOT_SUPPORTED = {1221, 1845, 1846, 1847, 1848, 4092, 4093, 4157}
 NO_PARENT_ROW = 1452
@@ -73,25 +73,14 @@ def best_way(clone: Clone, name: str, sql: str, *, adds_fk: bool) -> tuple[Way, 
 
 def _send(clone: Clone, way: Way) -> None:
     """A sample has no parent rows beside it, so a copy that misses them is sent again without the look for orphans (case C22)."""
-    with _unchecked(clone.session, wanted=way.fk_checks_off):
+    with without_foreign_key_checks(clone.session) if way.fk_checks_off else nullcontext():
         try:
             clone.send(way.statement)
         except StatementFailed as error:
             if error.errno != NO_PARENT_ROW or not clone.sample_rows:
                 raise
-            with _unchecked(clone.session, wanted=True):
+            with without_foreign_key_checks(clone.session):
                 clone.send(way.statement)
-
-
-@contextmanager
-def _unchecked(session: Session, *, wanted: bool) -> Iterator[None]:
-    if wanted:
-        session.run("SET SESSION foreign_key_checks = 0")
-    try:
-        yield
-    finally:
-        if wanted:
-            session.run("SET SESSION foreign_key_checks = 1")
 
 
 def _built(clone: Clone) -> frozenset[int] | None:

@@ -16,6 +16,7 @@ from steps import waits
 from steps.agreement import Pair
 from steps.errors import CanaryFailed, LockTimeout, LockWaited, Refused, StatementFailed
 from steps.mysql import VALUE, Session, quote
+from steps.unchecked import without_foreign_key_checks
 
 SAMPLES: dict[str, Any] = {
     "date": "2001-02-03", "datetime": "2001-02-03 04:05:06", "timestamp": "2001-02-03 04:05:06", "time": "04:05:06",
@@ -31,23 +32,33 @@ COMPARABLE = TEXTUAL | WHOLE_NUMBERS | {"date", "datetime", "timestamp"}
 BINARY = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 
 
-def sing(session: Session, table: str, schema: str, pairs: tuple[Pair, ...]) -> tuple[str, ...]:
+def sing(session: Session, table: str, schema: str, pairs: tuple[Pair, ...], *, in_hold: bool = False) -> tuple[str, ...]:
     """
     Write as the old and as the new generation, look at both sides, roll back. Safe to repeat; holds row locks on rows that
     exist for nobody else, for milliseconds. A deadlock or a lock wait of at most 1 s (a foreign trigger may write anywhere) is tried
-    again, three times in all.
+    again, three times in all; *in_hold*, where every client waits, only the deadlock.
 
     Returns notes on what was written. Raises:
         CanaryFailed: the triggers do something else than the plan says.
         LockWaited: each try met a deadlock or waited for a lock in vain (1213, 1205).
         Refused: could not look: the server would not take the canary's rows.
     """
-    try:
-        return waits.retry(lambda: _sung(session, table, schema, pairs), tries=TRIES, first_wait_s=0.02, longest_wait_s=0.2)
-    except LockTimeout as error:
-        cause = "met a deadlock with" if error.errno == DEADLOCK else "waited in vain for a lock of"
-        raise LockWaited(f"canary on {table}", f"{cause} another transaction in each of {TRIES} tries: {error.reason}",
-                         "a trigger of the table writes rows that somebody holds; run the same command again") from None
+    tried = 0
+
+    def attempt() -> tuple[str, ...]:
+        nonlocal tried
+        tried += 1
+        try:
+            return _sung(session, table, schema, pairs)
+        except LockTimeout as error:
+            if tried < TRIES and (error.errno == DEADLOCK or not in_hold):
+                raise
+            cause = "met a deadlock with" if error.errno == DEADLOCK else "waited in vain for a lock of"
+            often = f"each of {tried} tries" if tried > 1 else "its only try inside a hold"
+            raise LockWaited(f"canary on {table}", f"{cause} another transaction in {often}: {error.reason}",
+                             "a trigger of the table writes rows that somebody holds; run the same command again") from None
+
+    return waits.retry(attempt, tries=TRIES, first_wait_s=0.02, longest_wait_s=0.2)
 
 
 def _sung(session: Session, table: str, schema: str, pairs: tuple[Pair, ...]) -> tuple[str, ...]:
@@ -68,13 +79,14 @@ def _sung(session: Session, table: str, schema: str, pairs: tuple[Pair, ...]) ->
 def _rolled_back(session: Session) -> Iterator[None]:
     patience_s = int(session.value("SELECT @@session.innodb_lock_wait_timeout"))
     session.run("SET SESSION autocommit = 0")
-    session.run("SET SESSION foreign_key_checks = 0")
     session.run("SET SESSION innodb_lock_wait_timeout = 1")
     try:
-        yield
+        with without_foreign_key_checks(session):
+            try:
+                yield
+            finally:
+                session.run("ROLLBACK")
     finally:
-        session.run("ROLLBACK")
-        session.run("SET SESSION foreign_key_checks = 1")
         session.run("SET SESSION autocommit = 1")
         session.run(f"SET SESSION innodb_lock_wait_timeout = {VALUE}", patience_s)
 

@@ -22,6 +22,7 @@ from steps.ledger import Event
 from steps.mysql import Session, quote
 from steps.phase import Phase
 from steps.rollout import Rollout
+from steps.unchecked import without_foreign_key_checks
 
 HOLD_SHARE = 0.6
 SYNC_MS = 80.0
@@ -230,11 +231,8 @@ def _send(session: Session, way: Way, gap: Gap | None, check_owner: Callable[[],
         send(way.statement)
         return
     # In place is only possible with the checks off (case C16); inside the hold nobody can add an orphan meanwhile.
-    session.run("SET SESSION foreign_key_checks = 0")
-    try:
+    with without_foreign_key_checks(session):
         send(way.statement)
-    finally:
-        session.run("SET SESSION foreign_key_checks = 1")
 
 
 def _happened(rollout: Rollout, move: Move, ladder: Ladder) -> bool:

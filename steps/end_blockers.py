@@ -8,13 +8,13 @@ is on record with the reason, and named where no gap came.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from steps import holders
 from steps.checks import Finding
+from steps.checks.grants import grants_of
 from steps.errors import StatementFailed
 from steps.holders import Holder, Table
 from steps.ledger import Event
@@ -25,8 +25,7 @@ HEAVIEST = 100_000
 LOOK_EVERY_S = 1.0
 MARK = "mysql-rollout"
 ON_RECORD = "end-blockers"
-EVERYWHERE = re.compile(r"GRANT (.+) ON \*\.\* TO ")
-ANY_SESSION = {"CONNECTION_ADMIN", "SUPER", "ALL PRIVILEGES"}
+ANY_SESSION = ("CONNECTION_ADMIN", "SUPER")
 OURS = ("SELECT COUNT(*) FROM performance_schema.session_connect_attrs WHERE PROCESSLIST_ID = " + VALUE
             + f" AND ATTR_NAME = 'program_name' AND ATTR_VALUE = '{MARK}'")
 
@@ -122,8 +121,8 @@ def _facts(holder: Holder) -> dict[str, Any]:
 
 def may_kill(session: Session) -> bool:
     """Whether this account may end other accounts' sessions, by its grants and those of its active roles."""
-    return any(ANY_SESSION & set(found[1].split(", ")) for (line,) in session.query("SHOW GRANTS")
-               if (found := EVERYWHERE.match(str(line))))
+    grants = grants_of(session)
+    return any(not grants.lacks((right,), "*") for right in ANY_SESSION)
 
 
 def findings(session: Session) -> list[Finding]:
@@ -140,6 +139,6 @@ def ender(rollout: Rollout) -> Ender:
     """What *rollout* does with blockers; each one ended or spared is on record, with user, host, age and digest."""
 
     def told(outcome: str, facts: dict[str, Any]) -> None:
-        rollout.record(Event(ON_RECORD, f"connection {facts['connection'] or '-'}", outcome, detail=facts))
+        rollout.record_now(Event(ON_RECORD, f"connection {facts['connection'] or '-'}", outcome, detail=facts))
 
     return Ender(rollout.watchdog.session, rollout.plan.plan.end_blockers_after_s, told)

@@ -7,10 +7,10 @@ reach anything outside is never made here: it is told as *could not look*.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import sqlglot
-from sqlglot import Token, TokenType
+from sqlglot import Token
 
 from steps import canary, catalogue, sample, stubs, sync
 from steps.catalogue import Trigger
@@ -23,12 +23,11 @@ from steps.session_settings import SQL_MODE
 
 REACHING_OUT = {"CALL", "GLOBAL", "PERSIST", "PERSIST_ONLY", "OUTFILE", "DUMPFILE", "LOAD_FILE", "GET_LOCK", "RELEASE_LOCK",
                 "RELEASE_ALL_LOCKS", "SLEEP", "BENCHMARK"}
-TEXTS = {kind for kind in TokenType if kind.name.endswith("STRING")}
 
 
 def clone_all(live: Session, clone: Clone) -> None:
     """Make every trigger of the live table that is not ours on the clone; those that cannot be made are told in the notes."""
-    ours = {sync.trigger_name(clone.plan.id, event) for event in ("UPDATE", "INSERT")}
+    ours = sync.trigger_names(clone.plan.id)
     names = Names(clone.live_schema, clone.table)  # what a hand-over left goes before the first step
     standing = [t for t in catalogue.triggers(live, clone.live_schema, clone.table) if t.name not in ours and not is_ours(t, names)]
     if not standing:
@@ -80,8 +79,8 @@ def _loadable(live: Session) -> set[str]:
 def _clone(live: Session, clone: Clone, around: _Around, trigger: Trigger) -> str:
     """Make one trigger; return why not, or nothing."""
     try:
-        tokens = list(sqlglot.tokenize(trigger.body, read="mysql"))
-    except sqlglot.errors.TokenError:
+        tokens = words.tokens(trigger.body)
+    except words.Unreadable:
         return "its body cannot be read"
     if "/*!" in trigger.body or "@@" in trigger.body:
         return "its body has version comments or server variables"
@@ -89,7 +88,7 @@ def _clone(live: Session, clone: Clone, around: _Around, trigger: Trigger) -> st
     if why:
         return why
     for token in tokens:
-        table = around.tables.get(token.text.lower()) if token.token_type not in TEXTS else None
+        table = around.tables.get(token.text.lower()) if token.token_type not in words.STRINGS else None
         if table and table != clone.table and not catalogue.exists(clone.session, clone.schema, table):
             stubs.build(live, clone, clone.live_schema, table, table, f"trigger {trigger.name}")
     clone.session.run(f"SET SESSION sql_mode = {VALUE}", trigger.sql_mode)
@@ -101,10 +100,10 @@ def _clone(live: Session, clone: Clone, around: _Around, trigger: Trigger) -> st
     return ""
 
 
-def _reaches_out(tokens: list[Token], around: _Around) -> str:
+def _reaches_out(tokens: Sequence[Token], around: _Around) -> str:
     for at, token in enumerate(tokens):
         word, following = token.text, tokens[at + 1].text if at + 1 < len(tokens) else ""
-        if token.token_type in TEXTS:
+        if token.token_type in words.STRINGS:
             continue
         if following == "." and word.lower() in around.schemas:
             return f"its body names a table with its schema, {word}"
@@ -142,10 +141,8 @@ def set_aside_broken(clone: Clone, step: str) -> None:
     gone = {column.lower() for column in clone.plan.removed_columns}
     standing = {trigger.name: trigger.body for trigger in catalogue.triggers(clone.session, clone.schema, clone.table)}
     naming = [name for name in clone.foreign_triggers if words.names(standing[name]) & gone]
-    for broken in (naming, list(clone.foreign_triggers)):  # where words do not tell which, all of them
-        for name in broken:
-            clone.session.verbatim(f"DROP TRIGGER {quote(name)}")
-            clone.foreign_triggers.remove(name)
+    for broken in (naming, [name for name in clone.foreign_triggers if name not in naming]):  # where words do not tell which, all
+        _drop(clone, broken)
         if broken:
             clone.notes.append(f"after cleanup's {step} the table's own triggers ({', '.join(broken)}) fail on every write: {reason}; "
                                "cleanup stops before that as long as they name what it removes")
@@ -166,8 +163,12 @@ def _act_once(clone: Clone) -> str:
 
 def remove(clone: Clone, reason: str) -> None:
     """Take them off the clone again, because they do not take rows that nobody but us would write; told in the notes."""
-    for name in clone.foreign_triggers:
-        clone.session.verbatim(f"DROP TRIGGER {quote(name)}")
     clone.notes.append(f"could not look: the table's own triggers ({', '.join(clone.foreign_triggers)}) refuse a plain row ({reason}), so "
                        "steps and sync were rehearsed without them")
-    clone.foreign_triggers.clear()
+    _drop(clone, list(clone.foreign_triggers))
+
+
+def _drop(clone: Clone, names: list[str]) -> None:
+    for name in names:
+        clone.session.verbatim(f"DROP TRIGGER {quote(name)}")
+        clone.foreign_triggers.remove(name)

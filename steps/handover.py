@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import shlex
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 
 import sqlglot
 
 from steps import catalogue, handover_swap, handover_tool, waits
+from steps.catalogue import Shape
 from steps.checks import Finding
+from steps.checks.grants import grants_of
 from steps.errors import RolloutError, StatementFailed, Stopped
 from steps.handover_hooks import HELD, LOOKING, Orders
 from steps.handover_names import KEY_PREFIX, Names, left, obstacle
 from steps.hold import SLIP_S
 from steps.ladder import Ladder, Stair, Way
-from steps.mysql import VALUE, literal, quote
+from steps.mysql import VALUE, Session, literal, quote
 from steps.phase import Phase
 from steps.rollout import Rollout
 from steps.sync import SyncState
@@ -28,6 +31,8 @@ ALGORITHM = f"COPY by {handover_tool.TOOL}"
 LOCK = "writes wait for two holds and for single chunks"
 COST_MS = (4000.0, 0.06)  # fixed, and per row: copy, throttle and comparison; measured with `make bench-copies`
 GAP_WHEN_ENDED_S = 10
+ON_SCHEMA = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER", "TRIGGER", "LOCK TABLES")
+ON_SERVER = ("PROCESS", "REPLICATION CLIENT", "REPLICATION SLAVE")  # it looks for the server's replicas before it starts
 
 
 def estimate_ms(rows: int) -> float:
@@ -66,12 +71,25 @@ def leftovers(rollout: Rollout) -> list[Finding]:
                     "them first")] if found else []
 
 
+def missing_rights(session: Session, schema: str) -> str | None:
+    """What the account lacks to let the tool copy a table of *schema* and to swap it in, or None; a denial would come half-way."""
+    grants = grants_of(session)
+    lacking = [f"{', '.join(rights)} on {shown}" for wanted, where, shown in (
+        (ON_SCHEMA, schema, f"{quote(schema)}.*"), (ON_SERVER, "*", "*.*")) if (rights := grants.lacks(wanted, where))]
+    return f"the account lacks {' and '.join(lacking)}" if lacking else None
+
+
 def _why_not(rollout: Rollout, ladder: Ladder, stair: Stair, to: int, *, back: bool) -> str | None:
     """Why the step to position *to* cannot be handed over, or None. On the way back our triggers are off by then."""
     late = stair.after_first_pass and bool(rollout.plan.filled_columns) and not rollout.plan.plan.syncs_late
     sync_stands = not back and (late or rollout.sync_state() is not SyncState.OFF)
-    return handover_tool.why_not(rollout.plan) or obstacle(
-        rollout.session, rollout.plan, rollout.schema, ladder.shape_at(to + 1 if back else to - 1), sync_stands=sync_stands)
+    return handover_tool.why_not(rollout.plan) or _in_the_way(rollout, ladder.shape_at(to + 1 if back else to - 1), sync_stands=sync_stands)
+
+
+def _in_the_way(rollout: Rollout, below: Shape, *, sync_stands: bool) -> str | None:
+    """What of the table or of the account keeps the tool from copying, or None."""
+    return (obstacle(rollout.session, rollout.plan, rollout.schema, below, sync_stands=sync_stands)
+            or missing_rights(rollout.session, rollout.schema))
 
 
 def clauses(sql: str) -> str:
@@ -96,8 +114,7 @@ def carry_out(rollout: Rollout, stair: Stair, way: Way, to: int, ladder: Ladder,
     handover_swap.finish(rollout)
     if ladder.position(rollout.live(), rollout.table) == to:
         return
-    found = obstacle(rollout.session, rollout.plan, rollout.schema, rollout.live(),
-                     sync_stands=rollout.sync_state() is not SyncState.OFF)
+    found = _in_the_way(rollout, rollout.live(), sync_stands=rollout.sync_state() is not SyncState.OFF)
     if found:
         raise Stopped(f"step {stair.name}", f"cannot be handed over: {found}", "nothing was changed by this step")
     alter = clauses(way.sql)
@@ -119,16 +136,12 @@ def carry_out(rollout: Rollout, stair: Stair, way: Way, to: int, ladder: Ladder,
 
 def _clean_up(rollout: Rollout) -> None:
     """After an end that was not meant: triggers and copy go now if a gap comes soon, else at the next start."""
-    patient = rollout.plan
-    rollout.plan = patient.model_copy(update={"plan": patient.plan.model_copy(
-        update={"gap_wait_s": min(GAP_WHEN_ENDED_S, patient.plan.gap_wait_s)})})
+    limits = rollout.limits
     try:
         _end_its_session(rollout)
-        handover_swap.finish(rollout)
-    except RolloutError as left:
-        rollout.say("the hand-over's triggers and copy are left; the next start removes them", why=str(left))
-    finally:
-        rollout.plan = patient
+        handover_swap.finish(rollout, replace(limits, gap_wait_s=min(GAP_WHEN_ENDED_S, limits.gap_wait_s)))
+    except RolloutError as standing:
+        rollout.say("the hand-over's triggers and copy are left; the next start removes them", why=str(standing))
 
 
 def _end_its_session(rollout: Rollout) -> None:

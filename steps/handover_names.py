@@ -11,15 +11,12 @@ from dataclasses import dataclass
 
 from steps import catalogue, sync
 from steps.catalogue import Shape, Trigger
-from steps.checks.grants import grants_of
 from steps.mysql import LONGEST_NAME, VALUE, Session, quote
 from steps.ownership import lock_name
 from steps.plan import Plan
 
 KEY_PREFIX = "_rollout_"
 TOOLS_TRIGGERS = "pt_osc_"
-ON_SCHEMA = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER", "TRIGGER", "LOCK TABLES")
-ON_SERVER = ("PROCESS", "REPLICATION CLIENT", "REPLICATION SLAVE")  # it looks for the server's replicas before it starts
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_$-]+")  # a DSN of the tool takes no other
 
 
@@ -80,14 +77,6 @@ def child_keys(session: Session, names: Names, parent: str) -> list[tuple[str, s
     return found
 
 
-def missing_rights(session: Session, schema: str) -> str | None:
-    """What the account lacks to let the tool copy a table of *schema* and to swap it in, or None; a denial would come half-way."""
-    grants = grants_of(session)
-    lacking = [f"{', '.join(rights)} on {shown}" for wanted, where, shown in (
-        (ON_SCHEMA, schema, f"{quote(schema)}.*"), (ON_SERVER, "*", "*.*")) if (rights := grants.lacks(wanted, where))]
-    return f"the account lacks {' and '.join(lacking)}" if lacking else None
-
-
 def obstacle(session: Session, plan: Plan, schema: str, below: Shape, *, sync_stands: bool) -> str | None:
     """
     Why *plan*'s table, in shape *below*, cannot be copied by the tool, or None.
@@ -96,7 +85,7 @@ def obstacle(session: Session, plan: Plan, schema: str, below: Shape, *, sync_st
     AFTER triggers beside its own are risked, no key on itself, no CHECK (its name would be another), plain names.
     """
     names = Names(schema, plan.table)
-    own = {sync.trigger_name(plan.id, event) for event in ("UPDATE", "INSERT")}
+    own = sync.trigger_names(plan.id)
     others = [t.name for t in catalogue.triggers(session, schema, plan.table) if t.name not in own and not is_ours(t, names)]
     keys = [*below.foreign_keys, *(name for _, _, name, _ in child_keys(session, names, plan.table))]
     reasons = [
@@ -110,4 +99,4 @@ def obstacle(session: Session, plan: Plan, schema: str, below: Shape, *, sync_st
         (any(len(KEY_PREFIX + name) > LONGEST_NAME for name in keys),
          f"a foreign key's name is longer than {LONGEST_NAME - len(KEY_PREFIX)} characters"),
     ]
-    return next((reason for stands, reason in reasons if stands), None) or missing_rights(session, schema)
+    return next((reason for stands, reason in reasons if stands), None)

@@ -14,7 +14,7 @@ from steps import catalogue, waits
 from steps.catalogue import Shape, differences
 from steps.errors import Busy, Stopped
 from steps.handover_names import KEY_PREFIX, Names, child_keys, is_ours, standing
-from steps.hold import hold
+from steps.hold import Limits, hold
 from steps.keyset import Key, Keyset, shown_key
 from steps.mysql import VALUE, Session, quote
 from steps.rollout import Rollout
@@ -43,8 +43,12 @@ def wait_for_the_tools_end(rollout: Rollout) -> None:
                "wait for its end or end that process, then run the same command again")
 
 
-def finish(rollout: Rollout) -> None:
-    """Remove what a hand-over that was cut short left, or end its swap. Safe to repeat; one look where there is nothing."""
+def finish(rollout: Rollout, limits: Limits | None = None) -> None:
+    """
+    Remove what a hand-over that was cut short left, or end its swap. Safe to repeat; one look where there is nothing.
+
+    *limits* are the plan's unless given.
+    """
     names = names_of(rollout)
     left = standing(rollout.session, names)
     triggers = [t for t in catalogue.triggers(rollout.session, rollout.schema, rollout.table) if is_ours(t, names)]
@@ -55,7 +59,7 @@ def finish(rollout: Rollout) -> None:
     children = [key for parent in (names.table, names.new) for key in child_keys(rollout.session, names, parent)
                 if key[2].startswith(KEY_PREFIX)]
     rollout.say("ending a hand-over that was cut short", left=sorted(left), triggers=len(triggers))
-    with _held(rollout, names, left | {rollout.table}, children) as (session, _waited_s):
+    with _held(rollout, names, left | {rollout.table}, children, limits) as (session, _waited_s):
         for trigger in triggers:
             session.verbatim(f"DROP TRIGGER IF EXISTS {names.full(trigger.name)}")
         _name_back(session, names, children)
@@ -93,14 +97,16 @@ def swap(rollout: Rollout) -> tuple[float, float]:
 
 
 @contextmanager
-def _held(rollout: Rollout, names: Names, tables: set[str], children: list[tuple[str, str, str, str]]) -> Iterator[tuple[Session, float]]:
+def _held(rollout: Rollout, names: Names, tables: set[str], children: list[tuple[str, str, str, str]],
+          limits: Limits | None = None) -> Iterator[tuple[Session, float]]:
     """A hold of *tables* and of the children whose keys change, in a gap; inside without foreign-key checks, so all is metadata."""
     ours = sorted({(names.schema, table) for table in tables} | {(schema, table) for schema, table, _, _ in children})
     related = {found for schema, table in ours for found in catalogue.related_tables(rollout.session, schema, table)} - set(ours)
-    with hold(rollout.target, rollout.watchdog, rollout.limits, ours, sorted(related), rollout.check_owner) as (session, waited_s):
+    limits = limits or rollout.limits
+    with hold(rollout.target, rollout.watchdog, limits, ours, sorted(related), rollout.check_owner) as (session, waited_s):
         session.run(f"USE {quote(names.schema)}")
         session.run("SET SESSION foreign_key_checks = 0")
-        with rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_s):
+        with rollout.watchdog.while_waiting(session.connection_id, limits.patience_s):
             yield session, waited_s
 
 
@@ -166,11 +172,12 @@ def refuse_another_content(rollout: Rollout) -> int:
     names, session = names_of(rollout), rollout.session
     keyset = Keyset.of(session, names.schema, names.table)
     digest = _digest(catalogue.shape(session, names.schema, names.table), catalogue.shape(session, names.schema, names.new))
-    rows, cursor = 0, None
+    rows = 0
+    cursor: Key | None = None
     while True:
         rollout.check_owner()
-        keys = keyset.next_keys(session, cursor, rollout.plan.backfill.largest_chunk_rows)
-        condition, values = _between(keyset, cursor, keys[-1] if keys else None)
+        stretch = keyset.next_stretch(session, cursor, rollout.plan.backfill.largest_chunk_rows)
+        condition, values = keyset.between(cursor, stretch.end if stretch else None)
         look = f"SELECT CAST(CONCAT(COUNT(*), ' ', BIT_XOR({digest})) AS CHAR) FROM"
         each = [f"({look} {names.full(table)} FORCE INDEX (PRIMARY) WHERE {condition})"
                 for table in (names.table, names.new)]
@@ -179,17 +186,9 @@ def refuse_another_content(rollout: Rollout) -> int:
             raise Stopped(f"table {names.new}", f"differs from the table behind key {shown_key(cursor) if cursor else '(first)'}",
                           "the table itself is as it was; the next start removes the copy and copies anew")
         rows += int(str(ours).split()[0])
-        if not keys:
+        if stretch is None:
             return rows
-        cursor = keys[-1]
-
-
-def _between(keyset: Keyset, after: Key | None, last: Key | None) -> tuple[str, Key]:
-    condition, values = keyset.after(after)
-    if last is None:
-        return condition, values
-    upper, more = keyset.up_to(last)
-    return f"{condition} AND {upper}", (*values, *more)
+        cursor = stretch.end
 
 
 def _digest(have: Shape, copy: Shape) -> str:

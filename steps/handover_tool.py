@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 from steps.errors import Stopped
@@ -45,15 +46,14 @@ exit $code
 
 
 def why_not(plan: Plan) -> str | None:
-    """Why the tool cannot be used here, or None; asks it for its version, which takes a moment."""
+    """Why the tool cannot be used here, or None; asks it for its version once, which takes a moment."""
     if plan.handover.use == "never":
         return 'handover.use = "never"'
     found = shutil.which(plan.handover.command)
     if not found:
         return f"{plan.handover.command} was not found; {HOW_TO_GET}"
     try:
-        stated = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=30,
-                                env=_environment()).stdout.strip()
+        stated = _stated(found, Path(found).stat().st_mtime_ns)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{found} does not run ({type(error).__name__}); {HOW_TO_GET}"
     version = re.search(r"\b(\d+)\.(\d+)(\.\d+)?\b", stated)
@@ -62,6 +62,11 @@ def why_not(plan: Plan) -> str | None:
     if (int(version[1]), int(version[2])) < OLDEST:
         return f"{found} is version {version[0]}, which does not work with MySQL 8.4 and 9; {HOW_TO_GET}"
     return None
+
+
+@cache
+def _stated(found: str, _changed_ns: int) -> str:
+    return subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=30, env=_environment()).stdout.strip()
 
 
 def _environment() -> dict[str, str]:

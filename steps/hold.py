@@ -94,7 +94,7 @@ class Gap:
         while True:
             before_try()
             builds = len(self.lost)
-            quiet = self._sees_transactions and waits.now_s() - began < QUIET_S
+            quiet = self._sees_transactions and waits.now_s() - began < min(QUIET_S, self.limits.gap_wait_s / 2)
             try:
                 self._try_once(statement, is_long=is_long, quiet=quiet)
             except LockTimeout:

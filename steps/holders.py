@@ -149,7 +149,8 @@ def guard(tables: Sequence[Table], *, quiet: bool = False) -> str:
 
     A transaction that has begun but not yet read holds nothing and is the next to be killed: it reads while our request is on its way
     and then wants to write. *quiet* waits for those of the tables' schemas as well. Beside 32 Prisma-like clients at 220 requests/s 9
-    transactions were killed in 224 fires without it and none in 96 with it; the wait for the gap stayed at 4 ms in the mean.
+    transactions were killed in 184 fires without it and none in 96 with it; the wait for the gap stayed at 4 ms in the mean. Waiting for
+    sessions that are at work on a statement instead does not help: 3 in 96.
     """
     names = " OR ".join(f"(m.OBJECT_SCHEMA = {literal(schema)} AND m.OBJECT_NAME = {literal(table)})" for schema, table in tables)
     held = ("SELECT 1 FROM performance_schema.metadata_locks m WHERE NOT (m.OWNER_THREAD_ID <=> PS_CURRENT_THREAD_ID()) AND "

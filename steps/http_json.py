@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from steps.addresses import LOOPBACK
+from steps.errors import Stopped
 
 LONGEST_ANSWER = 1_000_000
 SHOWN = 200
@@ -59,10 +60,15 @@ def ask(method: str, url: str, *, timeout_s: float, headers: dict[str, str] | No
 
     Raises:
         NoAnswer: see there; a request that changes something has to be looked up or repeated with the same idempotency key.
+        Stopped: *ca_file* cannot be used; nothing was sent.
     """
     context = ssl.create_default_context()
     if ca_file:
-        context.load_verify_locations(ca_file)
+        try:
+            context.load_verify_locations(ca_file)
+        except OSError as error:
+            raise Stopped(f"ca_file {ca_file}", f"cannot be used ({type(error).__name__})",
+                          "correct deploy.http.ca_file, then run the same command again") from None
     proxies: dict[str, str] | None = {} if urlsplit(url).hostname in LOOPBACK else None  # None: as the environment says
     opener = urllib.request.build_opener(_NoRedirects(), urllib.request.HTTPSHandler(context=context), urllib.request.ProxyHandler(proxies))
     request = urllib.request.Request(url, method=method, headers={"Accept": "application/json"})  # noqa: S310  # http(s) by the plan's model

@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from steps import waits
-from steps.chunks import Fixer, next_size, without_foreign_key_checks
+from steps.chunks import Fixer, next_size, spared
 from steps.errors import Unreachable
 from steps.keyset import Key, Stretch, decode, encode
 from steps.ledger import Ledger
@@ -128,7 +128,7 @@ class Lanes:
         try:
             with session:
                 walk = self.fixer.walk.on(session)
-                with without_foreign_key_checks(walk) if self.spare_checks else nullcontext():
+                with spared(walk) if self.spare_checks else nullcontext():
                     while not self._ended.is_set() and (begun := self._next(walk)):
                         self._walk(walk, *begun)
         except BaseException as error:  # noqa: BLE001  # raised by run(), in the thread that people look at

@@ -13,6 +13,7 @@ from steps.mysql import Session, quote
 from steps.phase import Outcome, Phase
 from steps.plan import Leaf
 from steps.rollout import Rollout
+from steps.unchecked import without_foreign_key_checks
 
 
 def due(rollout: Rollout) -> list[Leaf]:
@@ -78,9 +79,9 @@ def _fire(rollout: Rollout, leaf: Leaf, statement: str, direction: str) -> None:
 
 
 def _send(rollout: Rollout, session: Session, leaf: Leaf, statement: str) -> None:
-    session.run("SET SESSION foreign_key_checks = 0")  # in place only so; no orphan can come in while both tables are held
-    try:
-        with rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_in_hold_s):
+    try:  # in place only so; no orphan can come in while both tables are held
+        with without_foreign_key_checks(session), \
+                rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_in_hold_s):
             session.verbatim(statement)
     except StatementFailed as error:
         raise Stopped(f"step {leaf.name}", error.reason, "nothing was changed by this step; remove the cause and run again") from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -33,6 +33,7 @@ LONGEST_NAME = 64
 LAST_BMP = 0xFFFF
 Row = tuple[Any, ...]
 _standing: weakref.WeakSet[Session] = weakref.WeakSet()
+_tls: dict[sqlalchemy.URL, object] = {}
 
 
 def sessions_standing() -> int:
@@ -109,16 +110,17 @@ class Session:
         arguments: dict[str, Any] = {
             "connect_timeout": 5, "program_name": "mysql-rollout", "charset": "utf8mb4",
             "client_flag": (CLIENT.MULTI_STATEMENTS if multi else 0) | CLIENT.FOUND_ROWS, "read_timeout": read_timeout_s,
-        }
+        } | ({"ssl": _tls[target.url]} if target.url in _tls else {})
         engine = sqlalchemy.create_engine(target.url, poolclass=NullPool, hide_parameters=True, connect_args=arguments)
         try:
             fairy = engine.raw_connection()
-        except sqlalchemy.exc.DBAPIError as error:
-            raise self._no_entry(target, error.orig or error) from None
-        except (pymysql.err.Error, RuntimeError, OSError) as error:  # raw_connection() lets the driver's own errors through
-            raise self._no_entry(target, error) from None
-        self._connection: Any = fairy.driver_connection
+        except (sqlalchemy.exc.DBAPIError, pymysql.err.Error, RuntimeError, OSError) as error:  # the driver's own errors come through too
+            raise self._no_entry(target, getattr(error, "orig", None) or error) from None
+        driver: Any = fairy.driver_connection
+        self._connection = driver
         fairy.detach()
+        if self._connection.server_capabilities & CLIENT.SSL:
+            _tls[target.url] = self._connection.ctx  # reading the system's certificates takes 30 ms and more, each time
         self.target, self.schema = target, target.url.database
         _standing.add(self)
         self._set_up(waits)
@@ -238,10 +240,8 @@ class Session:
     def close(self) -> None:
         """Safe to repeat."""
         _standing.discard(self)
-        try:
+        with suppress(pymysql.err.Error):
             self._connection.close()
-        except pymysql.err.Error:
-            return
 
     def __enter__(self) -> Self:
         return self

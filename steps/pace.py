@@ -11,6 +11,7 @@ from steps import waits
 
 RECENT_S = 20.0
 BARS = "▁▂▃▄▅▆▇█"
+MOST_BARS = 40
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Pace:
         self.lock = threading.RLock()
         self.paused_for = ""
         self.chunk_s: list[float] = []
+        self._rows_at: dict[int, int] = {}
         self._began_s = waits.now_s()
         self._paused_at_s = self._paused_s = 0.0
         self._recent: deque[tuple[float, int]] = deque([(0.0, 0)])
@@ -70,6 +72,7 @@ class Pace:
             self.chunk_s.append(took_s)
             now_s = self.worked_s()
             self._recent.append((now_s, rows))
+            self._rows_at[int(now_s)] = self._rows_at.get(int(now_s), 0) + rows
             while len(self._recent) > 2 and self._recent[1][0] < now_s - RECENT_S:  # noqa: PLR2004  # the first one is where it began
                 self._recent.popleft()
 
@@ -116,8 +119,18 @@ class Pace:
                                                    "paused s": round(self.paused_s(), 1)}
             if took:
                 found |= {"chunk ms, median": round(1000 * took[len(took) // 2]), "longest": round(1000 * took[-1])}
-                found["chunk times"] = chart(took)
+                found |= {"chunk times": chart(took), "rows/s": rate_chart(self._rows_at)}
             return found
+
+
+def rate_chart(rows_at: dict[int, int]) -> str:
+    """Rows a second over the time of work (pauses left out), as at most forty bars of equal time, with the highest rate."""
+    seconds = max(rows_at) + 1
+    width_s = -(-seconds // MOST_BARS)
+    rates = [sum(rows_at.get(second, 0) for second in range(start, start + width_s)) / min(width_s, seconds - start)
+             for start in range(0, seconds, width_s)]
+    most = max(rates) or 1
+    return "".join(BARS[int((len(BARS) - 1) * rate / most)] for rate in rates) + f" each {width_s} s, up to {most:.0f}"
 
 
 def chart(took_s: list[float]) -> str:

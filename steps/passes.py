@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from steps import catalogue, lanes, quarantine, waits
-from steps.chunks import Fixer, filled_column_is_indexed, refuse_too_many, without_foreign_key_checks
+from steps.chunks import Fixer, filled_column_is_indexed, refuse_too_many, spared
 from steps.errors import StatementFailed, Stopped
 from steps.keyset import Key, decode, encode, shown_key
 from steps.ledger import Ledger
@@ -50,7 +50,7 @@ def fill(walk: Walk, ledger: Ledger, name: str, told: Callable[[Progress], None]
     """
     ledger.start_pass(name)
     indexed, pace = filled_column_is_indexed(walk), Pace(name, told)
-    with nullcontext() if indexed else without_foreign_key_checks(walk), Throttle(ledger, name, walk.settings) as throttle:
+    with nullcontext() if indexed else spared(walk), Throttle(ledger, name, walk.settings) as throttle:
         for sweep in range(1, walk.settings.max_passes + 1):
             quarantine.clear(ledger, name)
             skipped = _sweep(walk, throttle, pace, indexed=indexed)

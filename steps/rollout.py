@@ -1,7 +1,8 @@
 """
 One rollout at work: the plan, the database, who does it and why, and the sessions it may use.
 
-At most :data:`MOST_CONNECTIONS`: worker, ledger, owner lock, watchdog, and one or two more in a rehearsal or a hold (case C83).
+At most five connections (:data:`steps.checks.connections.MOST`) and one for each lane of a pass: worker, ledger, owner lock, watchdog,
+and one more in a rehearsal or a hold (case C83).
 """
 
 from __future__ import annotations
@@ -148,6 +149,10 @@ class Rollout:
         if self._later is not None:
             self._later.append((waits.now_s(), event))
             return
+        self.record_now(event, age_s)
+
+    def record_now(self, event: Event, age_s: float = 0) -> None:
+        """The same at once, for what others must find even if this tool is killed while it waits for a gap."""
         self.ledger.record(event, age_s)
         extra = {"ms": round(event.duration_ms, 1)} if event.duration_ms is not None else {}
         extra |= {"rows": event.rows} if event.rows is not None else {}

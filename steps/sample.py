@@ -19,6 +19,7 @@ from steps.clone import Clone
 from steps.errors import LockTimeout, Refused, StatementFailed
 from steps.mysql import VALUE, Session, quote
 from steps.session_settings import SQL_MODE
+from steps.unchecked import without_foreign_key_checks
 
 KEPT = "_rollout_sample"
 MOST_BYTES = 16 * 1024 * 1024
@@ -138,14 +139,13 @@ def touch(clone: Clone) -> None:
     """Update and delete one row in a transaction that is rolled back, so that each trigger of the table has acted once."""
     session, table = clone.session, quote(clone.table)
     column = next((quote(name) for name, text in clone.shape().columns.items() if "GENERATED ALWAYS AS" not in text), None)
-    session.run("START TRANSACTION")
-    session.run("SET SESSION foreign_key_checks = 0")
-    try:
-        session.run(f"UPDATE {table} SET {column} = {column} LIMIT 1")
-        session.run(f"DELETE FROM {table} LIMIT 1")
-    finally:
-        session.run("ROLLBACK")
-        session.run("SET SESSION foreign_key_checks = 1")
+    with without_foreign_key_checks(session):
+        session.run("START TRANSACTION")
+        try:
+            session.run(f"UPDATE {table} SET {column} = {column} LIMIT 1")
+            session.run(f"DELETE FROM {table} LIMIT 1")
+        finally:
+            session.run("ROLLBACK")
 
 
 def compare(clone: Clone, sample: Sample, pairs: tuple[Pair, ...], blamed: dict[str, str]) -> None:
@@ -195,11 +195,10 @@ def _fix(clone: Clone, decided: tuple[fixes.Fix, ...]) -> int:
 def _loose(session: Session) -> Iterator[None]:
     """Rows as they are: zero dates and zero keys that the application's own mode allowed; parents stay behind."""
     session.run("SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'")
-    session.run("SET SESSION foreign_key_checks = 0")
     try:
-        yield
+        with without_foreign_key_checks(session):
+            yield
     finally:
-        session.run("SET SESSION foreign_key_checks = 1")
         session.run(f"SET SESSION sql_mode = {VALUE}", SQL_MODE)
 
 

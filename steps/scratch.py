@@ -15,6 +15,7 @@ from steps.errors import LockTimeout, Refused, StatementFailed
 from steps.mysql import VALUE, Session, quote
 from steps.plan import Plan
 from steps.target import Target
+from steps.unchecked import without_foreign_key_checks
 
 CANNOT_CREATE_SCHEMA = {1044, 1045, 1142, 1227}
 LOCK_S = 30
@@ -71,10 +72,9 @@ def scratch(target: Target, plan: Plan) -> Iterator[Session]:
 
 def _empty(session: Session, schema: str) -> None:
     """Remove every table of the plan's own rehearsal schema."""
-    session.run("SET SESSION foreign_key_checks = 0")
-    for (table,) in session.query(f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = {VALUE}", schema):
-        session.run(f"DROP TABLE {quote(schema)}.{quote(str(table))}")
-    session.run("SET SESSION foreign_key_checks = 1")
+    with without_foreign_key_checks(session):
+        for (table,) in session.query(f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = {VALUE}", schema):
+            session.run(f"DROP TABLE {quote(schema)}.{quote(str(table))}")
 
 
 def leftover(session: Session, target: Target, plan: Plan) -> str | None:

@@ -11,8 +11,9 @@ from steps.mysql import Session
 OLD_SNAPSHOT_S = 2
 TRX_CACHE_S = 0.3  # InnoDB shows transactions from a cache that it does not renew while it is asked more often than each 0.1 s
 LONGEST_WAIT_S = 10.0
-OLDER = ("FROM information_schema.INNODB_TRX x WHERE x.trx_mysql_thread_id NOT IN (0, CONNECTION_ID()) "
-         "AND x.trx_started < SYSDATE() - INTERVAL {seconds} SECOND")
+OLDER = ("x.trx_mysql_thread_id NOT IN (0, CONNECTION_ID()) AND "
+         "x.trx_started < CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM') - INTERVAL {seconds} SECOND")
+"""Sessions of ours have UTC, what InnoDB tells is the server's own time."""
 
 
 def wait_until_young(session: Session, longest_s: float) -> int:
@@ -25,7 +26,7 @@ def wait_until_young(session: Session, longest_s: float) -> int:
     began = waits.now_s()
     while True:
         try:
-            old = int(session.value("SELECT COUNT(*) " + OLDER.format(seconds=OLD_SNAPSHOT_S)))
+            old = int(session.value(f"SELECT COUNT(*) FROM information_schema.INNODB_TRX x WHERE {OLDER.format(seconds=OLD_SNAPSHOT_S)}"))
         except StatementFailed:
             return 0
         if not old or waits.now_s() - began >= longest_s:
@@ -51,9 +52,7 @@ def older_than(session: Session, seconds: int) -> list[Snapshot]:
     """
     rows = session.query("SELECT x.trx_mysql_thread_id, p.USER, p.HOST, CONVERT_TZ(x.trx_started, 'SYSTEM', '+00:00') "
                          "FROM information_schema.INNODB_TRX x JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id "
-                         "WHERE x.trx_mysql_thread_id NOT IN (0, CONNECTION_ID()) "
-                         "AND x.trx_started < CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM') "
-                         f"- INTERVAL {int(seconds)} SECOND ORDER BY 4 LIMIT 100")
+                         f"WHERE {OLDER.format(seconds=int(seconds))} ORDER BY 4 LIMIT 100")
     return [Snapshot(int(number), f"{user}@{host}", str(started)) for number, user, host, started in rows]
 
 

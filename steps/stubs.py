@@ -15,6 +15,7 @@ from steps.clone import Clone, stand_in
 from steps.errors import Refused, StatementFailed
 from steps.mysql import VALUE, Session, quote
 from steps.references import Reference, references, renamed
+from steps.unchecked import without_foreign_key_checks
 
 FOREIGN_KEY = re.compile(r"^  CONSTRAINT `(?:[^`]|``)+` FOREIGN KEY ")
 LEFT_OUT = ("  FULLTEXT KEY", "  SPATIAL KEY")
@@ -120,8 +121,5 @@ def _add_key(clone: Clone, name: str, clause: str, *, own: bool) -> None:
     if not own:
         clause = clause[clause.index("FOREIGN KEY "):]
     clause = renamed(clause, {(clone.live_schema, clone.table): clone.table})
-    clone.session.run("SET SESSION foreign_key_checks = 0")
-    try:
+    with without_foreign_key_checks(clone.session):
         clone.session.verbatim(f"ALTER TABLE {quote(name)} ADD {clause}")
-    finally:
-        clone.session.run("SET SESSION foreign_key_checks = 1")

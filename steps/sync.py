@@ -44,6 +44,11 @@ class SyncTrigger:
         return f"DROP TRIGGER {quote(self.name)}"
 
 
+def trigger_names(plan_id: str) -> frozenset[str]:
+    """The names of both of our triggers."""
+    return frozenset(trigger_name(plan_id, event) for event in ("UPDATE", "INSERT"))
+
+
 def trigger_name(plan_id: str, event: str) -> str:
     """`rollout_<plan>_bu` or `_bi`, shortened with a stable hash where MySQL's 64 characters do not suffice (case C20)."""
     name = f"rollout_{plan_id}_b{event[0].lower()}"

@@ -25,7 +25,7 @@ def put_on(rollout: Rollout, session: Session, phase: Phase) -> None:
             session.verbatim(statement)
     try:
         with rollout.timed(phase, "canary") as facts:
-            facts["notes"] = canary.sing(session, rollout.table, rollout.schema, pairs)
+            facts["notes"] = canary.sing(session, rollout.table, rollout.schema, pairs, in_hold=True)
     except Refused as could_not_look:
         if "canary" not in rollout.accepted:
             _take_off(rollout, session, wanted, phase)

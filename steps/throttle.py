@@ -39,6 +39,7 @@ class Throttle:
         self._problem = ""
         self._strained = False
         self._free_s = 0.0
+        self._unhealthy_since_s = waits.now_s()
 
     def turn(self, pace: Pace) -> None:
         """
@@ -56,7 +57,9 @@ class Throttle:
                     self._told("resumed", pace.paused_for, pace.paused_since_s())
                 pace.pause(why) if why else pace.go_on()
                 wait_s = POLL_S if why else min(POLL_S, self._free_s - waits.now_s()) if self.wish.rows_per_s else 0
-                if why != self.person and pace.paused_since_s() > self.settings.max_pause_s:
+                if not self._problem or why == self.person:
+                    self._unhealthy_since_s = waits.now_s()  # a person may pause it for as long as they like
+                if waits.now_s() - self._unhealthy_since_s > self.settings.max_pause_s:
                     raise Stopped(f"pass {self.name}", f"waited {self.settings.max_pause_s} s: {why}", "nothing is half done; run the "
                                   "same command again when it is better, or raise the limit in [backfill]")
             if wait_s <= 0:
@@ -88,13 +91,13 @@ class Throttle:
     def _why_not(self, pace: Pace) -> str:
         """Look, not more often than need be; a reason to wait, or nothing."""
         now_s = waits.now_s()
-        if now_s - self._looked_s >= LOOK_EVERY_S or pace.paused_for:
+        if now_s - self._looked_s >= LOOK_EVERY_S:
             self._looked_s = now_s
             self.wish = control.wish(self.ledger)
             if self.wish.wanted == control.STOP:
                 control.obeyed(self.ledger)
                 raise Stopped(f"pass {self.name}", f"stopped: {self.wish.said}", "nothing is half done; run the same command again")
-        if now_s - self._judged_s >= HEALTH_EVERY_S or self._problem:
+        if now_s - self._judged_s >= HEALTH_EVERY_S:
             self._judged_s = now_s
             self._beat(pace)
             readings = [signal() for signal in self.signals]

@@ -29,7 +29,7 @@ def refuse_what_is_needed(rollout: Rollout) -> None:
                       "finish it with `rollout run --through cleanup` (its archive is then kept for cleanup.archive_keep_s, or until "
                       "--accept purge-archive), or take it back with `rollout rollback --to v0 --drop-added`")
     there = {trigger.name for trigger in catalogue.triggers(rollout.session, rollout.schema, rollout.table)}
-    ours = {sync.trigger_name(rollout.plan.id, event) for event in ("UPDATE", "INSERT")}
+    ours = sync.trigger_names(rollout.plan.id)
     if there & ours:
         raise Refused(f"table {rollout.table}", f"has our triggers ({SyncState.ON.value}): {', '.join(sorted(there & ours))}",
                       "`rollout rollback --to v0` takes them off")

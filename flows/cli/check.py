@@ -16,7 +16,7 @@ def check(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings =
         request = Request(plan=plan, by=whoami(), reason=NO_REASON, settings=settings or [], accept=accept or [])
         with actions.desk(request, target_of(database_url)) as desk:
             found = actions.look_first(desk)
-        stopping = [f for f in found if f.severity == "refuse" and f.accept not in request.accept]
+        stopping = [finding for finding in found if finding.stops(request.accept)]
         end.document |= {"findings": [vars(f) for f in found], "refused": len(stopping)}
         for finding in found:
             answer = "could not look" if finding.could_not_look else finding.severity

@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from rich.console import Console
+from rich.progress_bar import ProgressBar
+
 from flows import actions, cockpit
 from flows.cli.ending import Ending
 from flows.conductor import PlainConductor
@@ -17,6 +20,7 @@ from steps.rollout import log
 from steps.target import Target
 
 TELL_EVERY_S = 1.0
+BAR_COLUMNS = 20
 
 
 class Ask:
@@ -44,19 +48,28 @@ class Ask:
 
 
 def progress_told(end: Ending) -> Callable[[Progress], None]:
-    """Progress as plain lines on a pipe, as one line that moves on a terminal."""
+    """Progress as plain lines on a pipe, as a bar that moves on a terminal."""
     last_s = [0.0]
 
     def told(progress: Progress) -> None:
         if waits.now_s() - last_s[0] < TELL_EVERY_S:
             return
         last_s[0] = waits.now_s()
-        text = passing.line(progress)
         if end.console.is_terminal:
-            text = text[:end.console.width - 1].ljust(end.console.width - 1)
-        end.console.print(text, end="\r" if end.console.is_terminal else "\n", markup=False)
+            _draw(end.console, progress)
+        else:
+            end.console.print(passing.line(progress), markup=False)
 
     return told
+
+
+def _draw(console: Console, progress: Progress) -> None:
+    """One line that the next one overwrites; red while the pass is paused."""
+    colour = "red" if progress.paused_for else "green"
+    console.print(ProgressBar(total=max(1, progress.rows_estimated), completed=progress.rows_examined, width=BAR_COLUMNS,
+                              complete_style=colour, finished_style=colour), end="")
+    room = console.width - BAR_COLUMNS - 1
+    console.print(f" {passing.line(progress)}"[:room].ljust(room), end="\r", markup=False)
 
 
 def perform(request: RunRequest | RollbackRequest, database: Target, end: Ending, ask: Ask, *, prefect: bool) -> None:

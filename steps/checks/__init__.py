@@ -24,6 +24,7 @@ from steps.checks import (
     privileges,
     proxy,
     renames,
+    replicas,
     replication,
     row_size,
     server,
@@ -47,6 +48,7 @@ CHECKS = (
     Check(connections.NAME, "room for a run's connections, the account's limits among them", connections.run),
     Check(replication.NAME, "whether this is a replica, who reads the binary log, and in which format it is", replication.run,
           accepts=(replication.CDC, replication.REPLICA)),
+    Check(replicas.NAME, "replicas that a pass is to spare: named, reachable, at work, near", replicas.run),
     Check(privileges.NAME, "every right that a later step needs, and the binary log's rule for triggers", privileges.run,
           accepts=(NO_GAP,)),
     Check(table_shape.NAME, "engine, primary key, partitioning, columns that the plan takes for given", table_shape.run),
@@ -85,7 +87,7 @@ CHECKS = (
 
 def findings(look: Look) -> list[Finding]:
     """
-    What every check found, in the order of the tuple. Changes nothing, waits for no row lock, reads rows for 60 s at most.
+    What every check found, in the order of the tuple. Changes nothing, waits for no row lock, each read of rows takes 60 s at most.
 
     A check that was denied a look, or found nothing to look at, answers with one finding of the third kind. A server of
     another flavour or age is told alone: its catalogue would answer the other checks wrongly (cases C14, C103 to C105). So is

@@ -128,7 +128,7 @@ def _keys(look: Look, removed: dict[str, str]) -> list[Finding]:
 
 
 def _placed_after(look: Look) -> list[Finding]:
-    ours = {sync.trigger_name(look.plan.id, event) for event in ("UPDATE", "INSERT")}
+    ours = sync.trigger_names(look.plan.id)
     return [Finding(
         NAME, "warn", f"trigger {t.name}",
         f"acts before {t.event} on {look.table}; the sync trigger is placed after the last such trigger, so that it "
@@ -141,7 +141,7 @@ def _placed_after(look: Look) -> list[Finding]:
 def _dependents(look: Look) -> Iterator[Dependent]:
     yield from _on_table(look)
     yield from _views(look)
-    ours = {sync.trigger_name(look.plan.id, event) for event in ("UPDATE", "INSERT")}
+    ours = sync.trigger_names(look.plan.id)
     for program in look.programs:
         if not (program.own and program.name in ours):
             yield Dependent(program.subject, program.text, "rewrite it without them")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from steps.checks import changes, words
 from steps.checks.finding import BOUNDED, Finding, Look
@@ -23,20 +22,14 @@ def run(look: Look) -> list[Finding]:
     Raises:
         StatementFailed: 3024 when a read took longer than a minute.
     """
-    return [finding for step, table, key in _keys(look) if _due(look, table, key)
+    return [finding for step, table, key in words.plan_keys(look.plan) if _due(look, table, key)
             for finding in (_orphans(look, step, table, key) if key.parent else _doubles(look, step, table, key))]
 
 
-def _keys(look: Look) -> Iterator[tuple[str, str, words.Key]]:
-    for step, sql in words.steps_sql(look.plan).items():
-        yield from ((step, look.table, key) for key in words.keys(sql))
-    for leaf in look.plan.pre_deploy.leaf:
-        sql = look.plan.sql_text[f"{leaf.name}.up.sql"]
-        yield from ((leaf.name, leaf.table, key) for key in words.keys(sql))
-
-
 def _due(look: Look, table: str, key: words.Key) -> bool:
-    """Every column is there, and a key of that name is not."""
+    """Every column is there, and a key of that name is not; a parent in another schema is left to the rehearsal."""
+    if key.refers_abroad(look.schema):
+        return False
     sides = [(table, name) for name, _length in key.columns] + [(key.parent, name) for name in key.parent_columns]
     shape = look.shape_of(table)
     standing = shape.foreign_keys if key.parent else shape.indexes

@@ -6,7 +6,7 @@ They stand apart from the tuple in `steps/checks/__init__.py`, which imports eve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -44,6 +44,10 @@ class Finding:
     remedy: str
     accept: str | None = None
     could_not_look: bool = False
+
+    def stops(self, accepted: Collection[str]) -> bool:
+        """Whether it stops a run that accepts the keys *accepted*."""
+        return self.severity == "refuse" and self.accept not in accepted
 
     @property
     def advice(self) -> str:
@@ -145,10 +149,10 @@ def unavailable(error: StatementFailed) -> bool:
 
 def could_not_look(check: str, subject: str, error: StatementFailed, severity: str = "refuse") -> Finding:
     """The third answer of *check*; when it refuses, `could-not-look:<check>` accepts it."""
-    remedy = ("run again at a quieter time" if error.errno == TOOK_TOO_LONG else "grant what the server asks for")
+    remedy = {TOOK_TOO_LONG: "run again at a quieter time"} | dict.fromkeys(NO_SUCH_TABLE, "switch performance_schema on")
     key = f"could-not-look:{check}" if severity == "refuse" else None
     return Finding(
         check, severity, subject,
         f"could not look: {error.reason}",
-        remedy + (f", or go on unseen with --accept {key}" if key else ""),
+        remedy.get(error.errno, "grant what the server asks for") + (f", or go on unseen with --accept {key}" if key else ""),
         key, could_not_look=True)

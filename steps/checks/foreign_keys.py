@@ -20,6 +20,8 @@ def run(look: Look) -> list[Finding]:
     final = changes.final(look)
     found = []
     for step, table, key in _added(look):
+        if key.refers_abroad(look.schema):
+            continue
         mine = final if table == look.table else changes.columns_of(look, table)
         theirs = final if key.parent == look.table else changes.columns_of(look, key.parent)
         if mine:  # a leaf whose table is not there is not due
@@ -30,11 +32,8 @@ def run(look: Look) -> list[Finding]:
 def _added(look: Look) -> Iterator[tuple[str, str, words.Key]]:
     """Foreign keys that do not stand yet, with step and table; a leaf's as well."""
     standing = {name.lower() for name in look.shape.foreign_keys}
-    steps = [(step, look.table, sql) for step, sql in words.steps_sql(look.plan).items()]
-    steps += [(leaf.name, leaf.table, look.plan.sql_text[f"{leaf.name}.up.sql"]) for leaf in look.plan.pre_deploy.leaf]
-    for step, table, sql in steps:
-        yield from ((step, table, key) for key in words.keys(sql)
-                    if key.parent and not (table == look.table and key.name.lower() in standing))
+    yield from ((step, table, key) for step, table, key in words.plan_keys(look.plan)
+                if key.parent and not (table == look.table and key.name.lower() in standing))
 
 
 def _mismatches(step: str, table: str, key: words.Key, mine: dict[str, Column], theirs: dict[str, Column]) -> list[Finding]:

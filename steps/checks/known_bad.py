@@ -10,7 +10,7 @@ Version = tuple[int, ...]
 @dataclass(frozen=True)
 class KnownBad:
     """
-    From *first* to *last*, both included; *only* is a word that version or comment must have, or empty for every flavour.
+    From *first* to *last*, both included; *source* is where it was told, for whoever looks after this table.
 
     *if_moved* counts only for plans that move an existing column.
     """
@@ -20,7 +20,6 @@ class KnownBad:
     what: str
     remedy: str
     source: str
-    only: str = ""
     if_moved: bool = False
 
 
@@ -38,6 +37,6 @@ KNOWN_BAD = (
 )
 
 
-def known_bad(number: Version, said: str, *, moves: bool) -> list[KnownBad]:
-    """The entries of *number*; *said* is version and comment in lower case, *moves* whether the plan moves an existing column."""
-    return [bad for bad in KNOWN_BAD if bad.first <= number <= bad.last and bad.only in said and (moves or not bad.if_moved)]
+def known_bad(number: Version, *, moves: bool) -> list[KnownBad]:
+    """The entries of *number*; *moves* is whether the plan moves an existing column."""
+    return [bad for bad in KNOWN_BAD if bad.first <= number <= bad.last and (moves or not bad.if_moved)]

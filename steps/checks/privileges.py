@@ -37,7 +37,11 @@ def run(look: Look) -> list[Finding]:
 
 def _places(look: Look, need: Need) -> list[Place]:
     plan, schema = look.plan.plan, look.schema
-    if need.on in ("table", "parents", "relatives", "leaves"):
+    if need.on == "parents":
+        found = {(key.parent_schema or schema, key.parent) for _step, table, key in words.plan_keys(look.plan)
+                 if table == look.table and key.parent and (key.refers_abroad(schema) or key.parent.lower() != table.lower())}
+        return [(where, table, f"{quote(where)}.{quote(table)}") for where, table in sorted(found)]
+    if need.on in ("table", "relatives", "leaves"):
         return [(schema, table, f"{quote(schema)}.{quote(table)}") for table in _tables(look, need.on)]
     rehearsal = plan.rehearsal_schema
     whole = {"schema": schema, "ledger": plan.ledger_schema or schema, "rehearsal": rehearsal or ANY_REHEARSAL}
@@ -55,11 +59,7 @@ def _tables(look: Look, which: str) -> list[str]:
     if which == "relatives":
         related = catalogue.related_tables(look.session, look.schema, look.table)
         return [table for schema, table in related if schema == look.schema and not catalogue.exists(look.session, schema, table)]
-    if which == "leaves":
-        return [leaf.table for leaf in look.plan.pre_deploy.leaf
-                if catalogue.has_column(look.session, look.schema, leaf.table, leaf.column)]
-    keys = [key for sql in words.steps_sql(look.plan).values() for key in words.keys(sql)]
-    return sorted({key.parent for key in keys if key.parent and key.parent.lower() != look.table.lower()})
+    return [leaf.table for leaf in look.plan.pre_deploy.leaf if catalogue.has_column(look.session, look.schema, leaf.table, leaf.column)]
 
 
 def _missing(session: Session, grants: Grants, need: Need, place: Place) -> list[str]:

@@ -34,7 +34,7 @@ def run(look: Look) -> list[Finding]:
     names = ", ".join([VALUE] * len(VARIABLES))
     has = {str(k): str(v) for k, v in session.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})", *VARIABLES)}
     return [*_sources(look), *multi_primary(session, has), *statement_format(has), *_filters(look),
-            *consumers(_readers(session), has, moves_columns(look))]
+            *consumers(readers(session), has, moves_columns(look))]
 
 
 def _sources(look: Look) -> list[Finding]:
@@ -102,7 +102,7 @@ def moves_columns(look: Look) -> bool:
         words.places_between(sql) for sql in words.steps_sql(look.plan).values())
 
 
-def _readers(session: Session) -> list[Reader]:
+def readers(session: Session) -> list[Reader]:
     """Every session that reads the binary log; a MySQL replica says so in its connection attributes (measured on 9.7.4)."""
     attribute = ("(SELECT MAX(a.ATTR_VALUE) FROM performance_schema.session_connect_attrs a WHERE a.PROCESSLIST_ID = t.PROCESSLIST_ID "
                  "AND a.ATTR_NAME = '_client_role')")
@@ -123,9 +123,9 @@ def _readers(session: Session) -> list[Reader]:
     return []
 
 
-def consumers(readers: list[Reader], has: Mapping[str, str], moves: bool) -> list[Finding]:
+def consumers(reading: list[Reader], has: Mapping[str, str], moves: bool) -> list[Finding]:
     """Readers that are no replicas, or may be none, may put values into the wrong columns from the first AFTER or rename on."""
-    others = [reader for reader in readers if not reader.is_replica]
+    others = [reader for reader in reading if not reader.is_replica]
     found = []
     if others and moves:
         which = ", ".join(f"connection {reader.number} ({reader.who})" for reader in others[:5])
@@ -140,7 +140,7 @@ def consumers(readers: list[Reader], has: Mapping[str, str], moves: bool) -> lis
             f"see that each can follow such a change, then go on with --accept {CDC}; columns added at the end are easier for them",
             CDC))
     kept_s = int(has.get("binlog_expire_logs_seconds", "0"))
-    if readers and 0 < kept_s < SHORTEST_KEPT_S:
+    if reading and 0 < kept_s < SHORTEST_KEPT_S:
         found.append(Finding(
             NAME, "warn", "binary log",
             f"is kept for {kept_s} s only (binlog_expire_logs_seconds): a reader that stops for the change may not find its place again",

@@ -95,12 +95,11 @@ def _cluster(facts: Facts) -> list[Finding]:
 
 def _bad_version(facts: Facts, *, moves: bool) -> list[Finding]:
     """Versions that damage what a rollout does; the table is in :mod:`steps.checks.known_bad`."""
-    said = f"{facts.version} {facts.comment}".lower()
     return [Finding(
         NAME, "refuse", f"server {facts.version}", bad.what,
         f"{bad.remedy}, or go on with --accept known-bad-version",
         "known-bad-version")
-        for bad in known_bad(facts.number, said, moves=moves)]
+        for bad in known_bad(facts.number, moves=moves)]
 
 
 def _read_only(facts: Facts) -> list[Finding]:

@@ -13,7 +13,7 @@ ACCEPT = "replace-sync"
 
 def run(look: Look) -> list[Finding]:
     """With a ledger the rollout itself compares and replaces; the same body is adopted and is no finding."""
-    names = {sync.trigger_name(look.plan.id, event) for event in ("UPDATE", "INSERT")}
+    names = sync.trigger_names(look.plan.id)
     standing = [t for t in catalogue.triggers(look.session, look.schema, look.table) if t.name in names]
     ledger = Ledger(look.session, look.schema, look.table, look.plan.id, look.plan.plan.ledger_schema)
     if not standing or ledger.plan():

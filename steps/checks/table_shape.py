@@ -32,8 +32,8 @@ def is_no_base_table(look: Look) -> bool:
     return look.kind[0] not in ("", "BASE TABLE")
 
 
-def _refuse(subject: str, what: str, remedy: str, accept: str | None = None) -> Finding:
-    return Finding(NAME, "refuse", subject, what, remedy, accept)
+def _refuse(subject: str, what: str, remedy: str) -> Finding:
+    return Finding(NAME, "refuse", subject, what, remedy)
 
 
 def _nearest(name: str, names: Iterable[str]) -> str | None:
@@ -83,7 +83,6 @@ def _partitions(look: Look) -> list[Finding]:
         f"{VALUE} AND TABLE_NAME = {VALUE} AND PARTITION_NAME IS NOT NULL LIMIT 1", look.schema, look.table)
     if not expressions:
         return []
-    adding = {step: words.keys(sql) for step, sql in words.steps_sql(look.plan).items()}
     named = words.names(" ".join(str(text) for text in expressions[0] if text))
     going = [*look.plan.removed_columns, *(rename.old for rename in look.plan.renames if look.plan.plan.renames_in_place)]
     return [_refuse(
@@ -91,7 +90,8 @@ def _partitions(look: Look) -> list[Finding]:
         f"adds {'a foreign key' if key.parent else 'the unique index'} {key.name} to {look.table}, which is "
         f"partitioned: MySQL refuses it ({1506 if key.parent else 1503})",
         "leave the step out, or remove the partitioning first")
-        for step, keys in adding.items() for key in keys if key.parent or not named <= {name.lower() for name, _length in key.columns}
+        for step, table, key in words.plan_keys(look.plan)
+        if table == look.table and (key.parent or not named <= {name.lower() for name, _length in key.columns})
     ] + [_refuse(
         f"column {look.table}.{column}",
         f"is part of the table's partitioning: MySQL renames and drops no such column (3855), and the plan removes {column}",

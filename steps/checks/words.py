@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import sqlglot
@@ -24,8 +25,15 @@ class _Plain(MySQL.Tokenizer):
     COMMANDS: ClassVar[set[TokenType]] = set()
 
 
-def _tokens(text: str) -> list[Token]:
-    return _Plain(dialect="mysql").tokenize(text)
+@lru_cache(maxsize=256)
+def tokens(text: str) -> tuple[Token, ...]:
+    """
+    *text* as tokens; checks of one report ask for the same few texts again and again.
+
+    Raises:
+        Unreadable: it cannot be read as tokens.
+    """
+    return tuple(_Plain(dialect="mysql").tokenize(text))
 
 
 STRINGS = {kind for kind in TokenType if kind.name.endswith("STRING")}
@@ -38,12 +46,21 @@ Unreadable = sqlglot.errors.TokenError
 
 @dataclass(frozen=True)
 class Key:
-    """A UNIQUE index (no *parent*) or a foreign key; *columns* as (name, prefix length or None)."""
+    """
+    A UNIQUE index (no *parent*) or a foreign key; *columns* as (name, prefix length or None).
+
+    *parent_schema* is what stands before the parent's name, or nothing.
+    """
 
     name: str
     columns: tuple[tuple[str, int | None], ...]
     parent: str = ""
     parent_columns: tuple[str, ...] = ()
+    parent_schema: str = ""
+
+    def refers_abroad(self, schema: str) -> bool:
+        """Whether the parent stands in another schema than *schema*, where only the rehearsal looks."""
+        return self.parent_schema not in ("", schema)
 
 
 def names(text: str) -> frozenset[str]:
@@ -54,10 +71,10 @@ def names(text: str) -> frozenset[str]:
     """
     for candidate in (text, text.replace("\\'", "'")):
         try:
-            tokens = _tokens(candidate)
+            found = tokens(candidate)
         except sqlglot.errors.TokenError:
             continue
-        return frozenset(token.text.lower() for token in tokens if token.token_type not in NOT_NAMES)
+        return frozenset(token.text.lower() for token in found if token.token_type not in NOT_NAMES)
     return frozenset(re.findall(r"[\w$]+", text.lower()))
 
 
@@ -113,6 +130,13 @@ def moves_existing(alter: str) -> bool:
                for clause in clauses(alter))
 
 
+def plan_keys(plan: Plan) -> Iterator[tuple[str, str, Key]]:
+    """Every UNIQUE index and foreign key that the plan adds, with its step and its table; those of leaves last."""
+    sql = [(step, plan.table, text) for step, text in steps_sql(plan).items()]
+    sql += [(leaf.name, leaf.table, plan.sql_text[f"{leaf.name}.up.sql"]) for leaf in plan.pre_deploy.leaf]
+    yield from ((step, table, key) for step, table, text in sql for key in keys(text))
+
+
 def places_between(alter: str) -> bool:
     """Whether *alter* puts any column before another one."""
     return any({"AFTER", "FIRST"} & {word.upper() for word in clause} for clause in clauses(alter))
@@ -128,9 +152,9 @@ def _key(clause: list[str], named: str) -> Key | None:
     name = bare((own or [named])[0])
     if clause[0].upper() == "UNIQUE":
         return Key(name, tuple(columns))
-    upper = [word.upper() for word in clause]
-    parent = bare(clause[upper.index("REFERENCES") + 1])
-    return Key(bare(named) or name, tuple(columns), parent, tuple(bare(part[0]) for part in parts(lists[1])))
+    at = [word.upper() for word in clause].index("REFERENCES") + 1
+    schema, parent = (clause[at], clause[at + 2]) if clause[at + 1] == "." else ("", clause[at])
+    return Key(bare(named) or name, tuple(columns), bare(parent), tuple(bare(part[0]) for part in parts(lists[1])), bare(schema))
 
 
 def _part(part: list[str]) -> tuple[str, int | None]:
@@ -152,13 +176,13 @@ def _words(token: Token) -> list[str]:
 
 def clauses(alter: str) -> list[list[str]]:
     """The clauses of *alter*, each as words: a quoted name begins with a backtick, a string with a quote."""
-    tokens = [t for t in _tokens(alter) if t.token_type is not TokenType.SEMICOLON]
-    return parts([word for token in tokens[HEAD:] for word in _words(token)])
+    read = [t for t in tokens(alter) if t.token_type is not TokenType.SEMICOLON]
+    return parts([word for token in read[HEAD:] for word in _words(token)])
 
 
 def spelled(text: str) -> list[str]:
     """The words of *text*, spelled as those of :func:`clauses`."""
-    return [word for token in _tokens(text) for word in _words(token)]
+    return [word for token in tokens(text) for word in _words(token)]
 
 
 def parts(words: list[str]) -> list[list[str]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from steps.commands import run_program
+from steps.deploys.images import ByImages
 from steps.deploys.way import Job
 from steps.errors import DeployFailed, Stopped
 from steps.plan_deploy import Compose as Section
@@ -21,37 +22,19 @@ WELL = ("", "healthy")
 LOGS = "see its containers' logs"
 
 
-class Compose:
+class Compose(ByImages):
     """`known` is the image of each service before, by service; None where it was the new one already."""
 
     name = "compose"
 
     def __init__(self, plan: Section) -> None:
+        super().__init__(plan.service)
         self.plan = plan
         self._override = Path(plan.folder) / plan.override
 
-    def puts_out(self, generation: str) -> bool:
-        return bool(self._wanted(generation))
-
-    def cannot_take_back(self, generation: str, known: dict[str, Any]) -> str | None:
-        before = self._before(generation, known)
-        lost = [name for name, image in before.items() if image is None]
-        if lost:
-            return (f"the image of {', '.join(lost)} before is not known, because it was the new one already when this began; "
-                    f"name {generation} in deploy.compose")
-        return None if before else f"this tool did not put the new generation out, and deploy.compose does not name {generation}"
-
-    def _before(self, generation: str, known: dict[str, Any]) -> dict[str, str | None]:
-        """The image to return to, by name: the recorded one, else the plan's, else None."""
-        named = self._wanted(generation)
-        return {name: known.get(name) or named.get(name) for name in known or named}
-
-    def _wanted(self, generation: str) -> dict[str, str]:
-        return {service.name: image for service in self.plan.service for of, image in service.images.items() if of == generation}
-
     def look(self, generation: str, known: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for name, wanted in self._wanted(generation).items():
+        for name, wanted in self.wanted(generation).items():
             images = {str(container.get("Image")) for container in self._containers(name)}
             if not images and known.get(name) is None:
                 raise Stopped(f"service {name}", "has no container, so there is nothing to replace or to go back to",
@@ -65,10 +48,10 @@ class Compose:
             self._containers(name)
 
     def put_out(self, job: Job) -> dict[str, Any]:
-        return self._go_to(job, self._wanted(job.generation))
+        return self._go_to(job, self.wanted(job.generation))
 
     def take_back(self, job: Job) -> dict[str, Any]:
-        return self._go_to(job, {name: image for name, image in self._before(job.generation, job.known).items() if image is not None})
+        return self._go_to(job, {name: image for name, image in self.before(job.generation, job.known).items() if image is not None})
 
     def _go_to(self, job: Job, images: dict[str, str]) -> dict[str, Any]:
         self._write(images)

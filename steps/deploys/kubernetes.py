@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from steps import waits
+from steps.deploys.images import ByImages
 from steps.deploys.kubernetes_api import Changed, Cluster
 from steps.deploys.way import Job, patiently, wait_until
 from steps.errors import DeployFailed, DeploySystemAway, Stopped
@@ -23,12 +24,13 @@ STUCK = (*HOPELESS, "ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff", "Cre
 REMEDY = "see `kubectl rollout status` and the pods' events"
 
 
-class Kubernetes:
+class Kubernetes(ByImages):
     """`known` is the image of each container before, by `deployment/container`; None where it was the new one already."""
 
     name = "kubernetes"
 
     def __init__(self, plan: Section) -> None:
+        super().__init__(plan.workload)
         self.plan = plan
         self._blind = False
         self._gave_up_before: dict[str, Any] = {}
@@ -38,29 +40,9 @@ class Kubernetes:
     def cluster(self) -> Cluster:
         return Cluster(self.plan)
 
-    def puts_out(self, generation: str) -> bool:
-        return any(generation in workload.images for workload in self.plan.workload)
-
-    def cannot_take_back(self, generation: str, known: dict[str, Any]) -> str | None:
-        before = self._before(generation, known)
-        lost = [name for name, image in before.items() if image is None]
-        if lost:
-            return (f"the image of {', '.join(lost)} before is not known, because it was the new one already when this began; "
-                    f"name {generation} in deploy.kubernetes")
-        return None if before else f"this tool did not put the new generation out, and deploy.kubernetes does not name {generation}"
-
-    def _before(self, generation: str, known: dict[str, Any]) -> dict[str, str | None]:
-        """The image to return to, by name: the recorded one, else the plan's, else None."""
-        named = self._wanted(generation)
-        return {name: known.get(name) or named.get(name) for name in known or named}
-
-    def _wanted(self, generation: str) -> dict[str, str]:
-        """The image of each container that *generation* changes."""
-        return {workload.name: image for workload in self.plan.workload for of, image in workload.images.items() if of == generation}
-
     def look(self, generation: str, known: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for name, wanted in self._wanted(generation).items():
+        for name, wanted in self.wanted(generation).items():
             workload = self._by_name[name]
             now = _image(self.cluster.deployment(workload.deployment), workload)
             found[name] = None if now == wanted else now
@@ -72,10 +54,10 @@ class Kubernetes:
                 self.cluster.deployment(self._by_name[name].deployment)
 
     def put_out(self, job: Job) -> dict[str, Any]:
-        return self._go_to(job, self._wanted(job.generation))
+        return self._go_to(job, self.wanted(job.generation))
 
     def take_back(self, job: Job) -> dict[str, Any]:
-        before = self._before(job.generation, job.known)
+        before = self.before(job.generation, job.known)
         gone = sorted(set(before) - set(self._by_name))
         if gone:
             raise DeployFailed("kubernetes", f"{', '.join(gone)} was changed by this tool and is no longer in the plan", "put it back")

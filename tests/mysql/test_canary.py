@@ -8,7 +8,7 @@ import pytest
 
 from steps import canary, sync, waits
 from steps.agreement import Pair
-from steps.errors import CanaryFailed, LockWaited, Refused, Stopped
+from steps.errors import CanaryFailed, LockTimeout, LockWaited, Refused, Stopped
 from steps.hold import Limits, hold
 from steps.mysql import Session
 from steps.plan import Plan
@@ -217,6 +217,22 @@ def test_a_foreign_trigger_that_interferes_takes_ours_off_again(job: App, plan: 
     job.run("DROP TRIGGER theirs")
     assert expand(opened_on(plan))[:3] == ["done", "done", "done"]
     assert job.rows("SELECT status, state FROM job") == [("completed", "succeeded")]
+
+
+@pytest.mark.parametrize(("errno", "in_hold", "tries"), [(1205, True, 1), (1205, False, 3), (1213, True, 3), (1213, False, 3)])
+def test_inside_a_hold_a_lock_wait_is_not_repeated_because_every_client_waits(
+        session: Session, empty: Target, monkeypatch: pytest.MonkeyPatch, errno: int, in_hold: bool, tries: int) -> None:
+    tried = list[int]()
+
+    def held(*_: object) -> tuple[str, ...]:
+        tried.append(1)
+        raise LockTimeout("INSERT", f"MySQL error {errno}", "", errno)
+
+    monkeypatch.setattr(canary, "_sung", held)
+    with pytest.raises(LockWaited, match="run the same command again"):
+        canary.sing(session, "job", empty.schema, (), in_hold=in_hold)
+
+    assert len(tried) == tries
 
 
 @pytest.mark.parametrize("accepted", [False, True])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steps import pre_deploy, quarantine
+from steps import chunks, passes, pre_deploy, quarantine
 from steps.errors import Stopped
 from steps.phase import Phase
 from tests.conftest import STATUSES, App
@@ -47,6 +47,21 @@ def test_refused_rows_are_named_and_all_others_filled(stubborn: App, opened_on: 
     assert stubborn.value("SELECT COUNT(*) FROM job WHERE state = 'pending'") == 0
     assert quarantine.rows(rollout.ledger, pre_deploy.FIRST_PASS) == []
     assert rollout.ledger.phase_state(Phase.PRE_DEPLOY) == "done"
+
+
+def test_where_a_filled_column_is_indexed_no_transaction_of_a_refused_chunk_holds_two_rows(
+        stubborn: App, opened_on: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rollout = opened_on(small(tmp_path, overrides=(BLIND,)))
+    updated, real = list[int](), chunks.Fixer._update
+    monkeypatch.setattr(chunks.Fixer, "_update", lambda fixer, condition, values: (
+        updated.append(len(values)), real(fixer, condition, values))[1])
+    monkeypatch.setattr(passes, "filled_column_is_indexed", lambda _walk: True)
+
+    with pytest.raises(Stopped, match=r"the server refused 2 rows \(keys: k03, k11\)"):
+        expand(rollout)
+
+    assert set(updated) == {1}  # F15
+    assert stubborn.rows("SELECT id FROM job WHERE state = 'pending' ORDER BY id") == [(key,) for key in REFUSED]
 
 
 def test_too_many_refused_rows_stop_the_pass_at_once(stubborn: App, opened_on: Opened, tmp_path: Path) -> None:

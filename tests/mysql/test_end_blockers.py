@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pymysql
@@ -16,7 +17,8 @@ from steps.mysql import Session, Waits
 from steps.target import Target
 from steps.watchdog import Watchdog
 from tests.conftest import App
-from tests.mysql.conftest import Clients, until
+from tests.mysql.conftest import Clients, Opened, until
+from tests.plans import small
 
 Told = list[tuple[str, dict[str, Any]]]
 
@@ -137,6 +139,15 @@ def test_who_is_in_another_transaction_by_then_is_spared(session: Session, empty
 
     assert (len(looks), told) == (2, [])
     assert blocker.run("UPDATE job SET note = 'next' WHERE id = 'b'") == 1
+
+
+def test_who_was_ended_is_on_record_before_the_hold_is_over(opened_on: Opened, job: App, tmp_path: Path) -> None:
+    rollout = opened_on(small(tmp_path))
+    rollout.ledger.create()
+
+    with rollout.recorded_later():  # as inside a hold, where a kill -9 would lose what is kept back
+        end_blockers.ender(rollout).told("ended", {"connection": 7, "who": "app@h"})
+        assert [(event["step"], event["outcome"]) for event in rollout.ledger.events()] == [("connection 7", "ended")]
 
 
 def test_nothing_happens_before_its_time(session: Session, empty: Target, blocker: App, told: Told) -> None:

@@ -108,6 +108,8 @@ def names(session: Session, empty: Target) -> Iterator[dict[str, str]]:
     ("INSERT INTO `{own}` . `log` (what) VALUES ('x')", "names a table with its schema"),
     ("INSERT INTO {other}.seen VALUES ('x')", "names a table with its schema"),
     ("BEGIN DECLARE x INT; SELECT COUNT(*) INTO x FROM {other}.seen; END", "names a table with its schema"),
+    ("REPLACE INTO {other}.seen VALUES ('x')", "names a table with its schema"),
+    ("BEGIN REPLACE INTO {other}.seen VALUES ('x'); END", "names a table with its schema"),
     ("CALL tell('x')", "uses CALL"),
     ("SET NEW.note = told('x')", "uses told"),
     ("SET GLOBAL max_connections = 151", "uses GLOBAL"),
@@ -130,6 +132,19 @@ def test_a_body_that_reaches_outside_is_not_made_and_told(session: Session, empt
     assert reason in note
     assert end_state(logged, session, empty) == before
     assert session.query(f"SELECT * FROM {quote(names['other'])}.seen") == []
+
+
+def test_a_trigger_that_replaces_rows_of_another_table_writes_to_its_stand_in(session: Session, empty: Target, logged: App,
+                                                                             tmp_path: Path) -> None:
+    logged.run("CREATE TABLE latest (id VARCHAR(191) PRIMARY KEY, what VARCHAR(99))")
+    logged.run("CREATE TRIGGER replacing AFTER UPDATE ON job FOR EACH ROW BEGIN REPLACE INTO latest VALUES (NEW.id, NEW.status); END")
+    before = end_state(logged, session, empty)
+
+    found = rehearse(session, empty, small(tmp_path))
+
+    assert [note for note in found.notes if "could not look" in note] == []
+    assert logged.rows("SELECT * FROM latest") == []
+    assert end_state(logged, session, empty) == before
 
 
 @pytest.mark.parametrize("body", ["BEGIN IF NEW.note IS NULL THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'note it'; END IF; END",

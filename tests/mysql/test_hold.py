@@ -87,6 +87,16 @@ def test_one_that_stays_idle_is_not_waited_for_long(fire: Fire, job: App, client
     idle.run("COMMIT")
 
 
+def test_a_short_wait_for_a_gap_is_not_spent_on_transactions_that_hold_nothing(fire: Fire, job: App, clients: Clients) -> None:
+    idle = clients()
+    idle.run("START TRANSACTION")
+
+    fire("ALTER TABLE job ADD COLUMN n INT", is_long=True, limits=Limits(1000, 1))
+
+    assert "`n` int" in job.create_table("job")
+    idle.run("COMMIT")
+
+
 def test_inside_a_hold_others_wait_and_afterwards_nobody_does(empty: Target, watchdog: Watchdog, job: App, clients: Clients) -> None:
     with hold(empty, watchdog, Limits(1000, 5), [(empty.schema, "job")], [], lambda: None) as (session, waited_s):
         aside = Aside(clients(), "INSERT INTO job (id) VALUES ('a')")

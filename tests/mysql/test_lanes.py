@@ -8,19 +8,17 @@ from typing import Any
 
 import pytest
 
-from steps import chunks, lanes, passes, sync
+from steps import chunks, lanes, passes
 from steps.errors import OwnershipLost, StatementFailed
-from steps.keyset import Keyset
 from steps.ledger import Ledger
 from steps.mysql import Session
 from steps.pace import Progress
 from steps.plan import Plan
-from steps.walk import Walk
 from tests.conftest import STATUSES, App
+from tests.mysql.passing import MAPPED, ledger_of, walk
 from tests.plans import STATE, small
 
 ROWS = 203
-MAPPED = "(status, state) IN (('pending', 'pending'), ('processing', 'running'), ('completed', 'succeeded'), ('failed', 'failed'))"
 LANES = ("backfill.mode=full_speed", "backfill.connections=3", "backfill.first_chunk_rows=5", "backfill.largest_chunk_rows=5")
 
 
@@ -39,15 +37,8 @@ def history(job: App) -> App:
 
 @pytest.fixture
 def ledger(session: Session, plan: Plan) -> Ledger:
-    found = Ledger(session, str(session.schema), "job", plan.id)
-    found.create()
-    return found
+    return ledger_of(session, plan)
 
-
-def walk(session: Session, plan: Plan, check: Callable[..., None] = lambda *_: None, **settings: Any) -> Walk:
-    schema = str(session.schema)
-    return Walk(session, Keyset.of(session, schema, "job"), sync.pairs(session, plan, schema),
-                plan.backfill.model_copy(update=settings), check)
 
 
 def wrong(client: App) -> int:
@@ -113,12 +104,14 @@ def test_rows_that_the_application_holds_are_left_for_another_sweep(session: Ses
     assert ledger.passes()["first"]["sweep"] > 1
 
 
-def test_the_servers_last_connections_are_left_to_the_application(session: Session, plan: Plan, history: App) -> None:
-    most, used = session.value("SELECT @@max_connections"), int(session.one("SHOW GLOBAL STATUS LIKE 'Threads_connected'")[1])
-    free = most - used - int(most * lanes.SHARE_FREE)
+def test_the_servers_last_connections_are_left_to_the_application(session: Session, plan: Plan, history: App,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     assert lanes.how_many(walk(session, plan)) == 3
-    assert lanes.how_many(walk(session, plan, connections=16)) == min(16, free)
+    assert lanes.how_many(walk(session, plan, connections=16)) == 16
     assert lanes.how_many(walk(session, plan, mode="gentle", connections=None)) == 1
+
+    monkeypatch.setattr(lanes, "SHARE_FREE", 1.0)
+    assert lanes.how_many(walk(session, plan, connections=16)) == 1
 
 
 def test_a_lane_that_is_turned_away_is_done_without(session: Session, plan: Plan, ledger: Ledger, history: App,

@@ -8,23 +8,22 @@ from typing import Any
 
 import pytest
 
-from steps import passes, passing, sync, waits
+from steps import passes, passing, waits
 from steps.chunks import next_size
 from steps.errors import LockTimeout, OwnershipLost, Stopped
-from steps.keyset import Keyset
 from steps.ledger import Ledger
 from steps.mysql import Session
-from steps.passes import Disagreement, Progress, Walk
+from steps.passes import Disagreement, Progress
 from steps.plan import Plan
 from tests.conftest import STATUSES, App
 from tests.mysql.conftest import Clients, Opened, expand
+from tests.mysql.passing import MAPPED, ledger_of, walk
 from tests.plans import ADD_STATE, STATE, Renamed, small
 
 BOTH = [ADD_STATE, Renamed("doneAt", "finishedAt"), Renamed("note", "internalNote")]
 CHUNKS = ("backfill.first_chunk_rows=5", "backfill.largest_chunk_rows=5")
 ADDED = (f"{STATE}, ADD COLUMN finishedAt DATETIME(3) NULL, ADD COLUMN internalNote TEXT NULL, ADD COLUMN touched DATETIME(6) NOT NULL "
          "DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6)")
-MAPPED = "(status, state) IN (('pending', 'pending'), ('processing', 'running'), ('completed', 'succeeded'), ('failed', 'failed'))"
 Fill = Callable[..., Disagreement]
 
 
@@ -46,9 +45,7 @@ def history(job: App) -> App:
 
 @pytest.fixture
 def ledger(session: Session, plan: Plan) -> Ledger:
-    found = Ledger(session, str(session.schema), "job", plan.id)
-    found.create()
-    return found
+    return ledger_of(session, plan)
 
 
 @pytest.fixture
@@ -58,11 +55,6 @@ def fill(session: Session, plan: Plan, ledger: Ledger) -> Fill:
 
     return run
 
-
-def walk(session: Session, plan: Plan, check: Callable[[], None] = lambda: None, **settings: Any) -> Walk:
-    schema = str(session.schema)
-    return Walk(session, Keyset.of(session, schema, "job"), sync.pairs(session, plan, schema),
-                plan.backfill.model_copy(update=settings), check)
 
 
 def wrong(client: App) -> int:

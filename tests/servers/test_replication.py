@@ -16,7 +16,7 @@ from steps.checks import Look, replication
 from steps.mysql import Session
 from steps.plan import Plan
 from steps.target import Target
-from tests.cli.calling import PLAN, Call, standing
+from tests.cli.calling import DEPLOYED, PLAN, Call, standing
 from tests.conftest import App
 
 RUN = ("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", "--through", "pre_deploy")
@@ -134,7 +134,7 @@ def test_a_server_that_would_refuse_our_writes_is_refused(here: Call, job: App, 
 def test_the_mixed_format_carries_a_whole_run(here: Call, admin: App) -> None:
     admin.run("SET GLOBAL binlog_format = MIXED")
     try:
-        answer = here(*RUN)
+        answer = here("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED)
     finally:
         admin.run("SET GLOBAL binlog_format = ROW")
 

@@ -95,7 +95,8 @@ def test_a_server_that_turns_read_only_half_way_stops_the_run(here: Call, job: A
     (1114, "the disk or the temporary folder is full"), (1021, "the disk or the temporary folder is full"),
     (1878, "the disk or the temporary folder is full"), (28, "the disk or the temporary folder is full"),
     (1799, "clients wrote more during the build than the server keeps"), (1226, "a limit of its own"),
-    (1203, "takes no further connection"), (1836, "is read-only now"), (1792, "is read-only now"),
+    (1203, "takes no further connection"), (1040, "takes no further connection"), (1836, "is read-only now"), (1792, "is read-only now"),
+    (1290, "is read-only now"), (3, "the disk or the temporary folder is full"),
 ])
 def test_each_trouble_stops_and_says_what_to_do(errno: int, says: str) -> None:
     with pytest.raises(Stopped, match=says) as stopped, server_trouble.stops("job"):

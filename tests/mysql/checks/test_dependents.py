@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -79,17 +79,22 @@ def test_what_names_no_such_column_is_no_finding(found: Run, session: Session, s
     assert found(dependents) == []
 
 
-@pytest.mark.parametrize("qualified", [True, False])
-def test_a_routine_of_another_schema_counts_where_it_names_ours(found: Run, session: Session, database: Target, qualified: bool) -> None:
+@pytest.fixture
+def abroad(session: Session, database: Target) -> Iterator[str]:
+    """Another schema beside the table's."""
     other = f"{database.schema}_other"
-    table = f"{quote(database.schema)}.AiAnalysisJob" if qualified else "AiAnalysisJob"
     session.run(f"CREATE DATABASE {quote(other)}")
-    try:
-        session.run(f"CREATE PROCEDURE {quote(other)}.p() SELECT completedAt FROM {table}")
+    yield other
+    session.run(f"DROP DATABASE {quote(other)}")
 
-        assert [f.subject for f in found(dependents)] == ([f"procedure {other}.p"] if qualified else [])
-    finally:
-        session.run(f"DROP DATABASE {quote(other)}")
+
+@pytest.mark.parametrize("qualified", [True, False])
+def test_a_routine_of_another_schema_counts_where_it_names_ours(
+        found: Run, session: Session, database: Target, abroad: str, qualified: bool) -> None:
+    table = f"{quote(database.schema)}.AiAnalysisJob" if qualified else "AiAnalysisJob"
+    session.run(f"CREATE PROCEDURE {quote(abroad)}.p() SELECT completedAt FROM {table}")
+
+    assert [f.subject for f in found(dependents)] == ([f"procedure {abroad}.p"] if qualified else [])
 
 
 def test_a_column_that_a_step_itself_removes_refuses(found: Run, session: Session, plan: Plan) -> None:
@@ -182,19 +187,15 @@ def test_a_rename_in_place_counts_as_removal(found: Run, session: Session, plan:
     assert finding.what == "names completedAt, which a step of pre_deploy removes"
 
 
-def test_views_of_another_schema_and_views_that_no_longer_work_are_found(found: Run, session: Session, database: Target) -> None:
-    other = f"{database.schema}_other"
-    session.run(f"CREATE DATABASE {quote(other)}")
-    try:
-        session.run(f"CREATE VIEW {quote(other)}.v AS SELECT completedAt FROM {quote(database.schema)}.AiAnalysisJob")
-        session.run("CREATE TABLE aside (x INT)")
-        session.run("CREATE VIEW broken AS SELECT x, (SELECT MAX(completedAt) FROM AiAnalysisJob) AS m FROM aside")
-        session.run("ALTER TABLE aside RENAME COLUMN x TO y")
+def test_views_of_another_schema_and_views_that_no_longer_work_are_found(
+        found: Run, session: Session, database: Target, abroad: str) -> None:
+    session.run(f"CREATE VIEW {quote(abroad)}.v AS SELECT completedAt FROM {quote(database.schema)}.AiAnalysisJob")
+    session.run("CREATE TABLE aside (x INT)")
+    session.run("CREATE VIEW broken AS SELECT x, (SELECT MAX(completedAt) FROM AiAnalysisJob) AS m FROM aside")
+    session.run("ALTER TABLE aside RENAME COLUMN x TO y")
 
-        assert [(f.severity, f.subject) for f in found(dependents)] == [
-            ("warn", f"view {database.schema}.broken"), ("warn", f"view {other}.v")]
-    finally:
-        session.run(f"DROP DATABASE {quote(other)}")
+    assert [(f.severity, f.subject) for f in found(dependents)] == [
+        ("warn", f"view {database.schema}.broken"), ("warn", f"view {abroad}.v")]
 
 
 @pytest.mark.parametrize("body", [
@@ -227,8 +228,11 @@ def test_routines_that_prepare_nothing_about_the_table_are_quiet(found: Run, ses
     assert found(dependents) == []
 
 
-def test_an_event_that_prepares_is_told_too_and_another_schemas_is_not(found: Run, session: Session) -> None:
-    session.verbatim("CREATE EVENT ev ON SCHEDULE EVERY 1 YEAR STARTS '2090-01-01' DO BEGIN PREPARE x FROM @s; EXECUTE x; END")
+def test_an_event_that_prepares_is_told_too_and_another_schemas_is_not(
+        found: Run, session: Session, abroad: str) -> None:
+    prepares = "ON SCHEDULE EVERY 1 YEAR STARTS '2090-01-01' DO BEGIN PREPARE x FROM @s; EXECUTE x; END"
+    session.verbatim(f"CREATE EVENT {quote(abroad)}.ev {prepares}")
+    session.verbatim(f"CREATE EVENT ev {prepares}")
 
     [finding] = found(dependents)
 

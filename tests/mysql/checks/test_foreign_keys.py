@@ -19,9 +19,15 @@ def test_the_shipped_plan_is_clean(found: Run) -> None:
 
 
 def test_it_is_clean_on_every_stair(found: Run, climb: Callable[..., None]) -> None:
-    climb("020_add_identity_and_routing", "070_index_routing_and_keys", "080_add_parent_job_fk")
+    for step in ("020_add_identity_and_routing", "070_index_routing_and_keys", "080_add_parent_job_fk"):
+        climb(step)
+        assert found(foreign_keys) == []
 
-    assert found(foreign_keys) == []
+
+def test_a_parent_with_its_schema_before_it_is_no_other_table(found: Run, stepped: Stepped, session: Session) -> None:
+    session.run("ALTER TABLE AiAnalysisJob ADD COLUMN p VARCHAR(191) NULL")
+    for parent in (f"`{session.schema}`.`User`", "`elsewhere`.`t`"):
+        assert found(foreign_keys, stepped(f"ADD CONSTRAINT fkp FOREIGN KEY (p) REFERENCES {parent} (`id`)")) == []
 
 
 @pytest.mark.parametrize(("definition", "shown"), [

@@ -14,7 +14,8 @@ from flows.params import RunRequest
 from flows.standing import standing as standing_of
 from steps import ddl, handover_swap
 from steps.errors import Busy, Stopped
-from steps.handover_names import KEY_PREFIX, ON_SCHEMA, ON_SERVER, Names, standing
+from steps.handover import ON_SCHEMA, ON_SERVER
+from steps.handover_names import KEY_PREFIX, Names, standing
 from steps.mysql import Session
 from steps.rollout import Person, opened
 from steps.target import Target
