@@ -25,7 +25,7 @@ class HttpModel(Model):
     also `done` and, where others may write the same row, `held`; a failure is 500 with `code` and `mysql`.
 
     A write is on record before it is asked for. It is taken back when the application says that no row fitted, or when the
-    server answered with an error; a connection lost without an answer leaves it of unknown outcome.
+    server answered with an error; a connection lost without an answer leaves it of unknown outcome, one that is refused does not.
     """
 
     def __init__(
@@ -80,6 +80,8 @@ class HttpModel(Model):
 
     def _write(self, method: str, job: str, values: Values, body: dict[str, Any], marks: Values) -> bool:
         kind = {"POST": "create", "PATCH": "update", "DELETE": "delete"}[method]
+        if self._connection.sock is None:
+            self._connection.connect()  # who never reached the application has written nothing
         number = self._journal.intend(self.generation.name, job, kind, values, marks)
         try:
             reply = self._ask(method, f"/jobs/{quote(job) if kind != 'create' else ''}", body)

@@ -28,11 +28,15 @@ class WrongRow:
 
 def fold(writes: Iterable[Write], start: State) -> list[State]:
     """Return every state the job may be in after *writes*; more than one only where an outcome is unknown."""
-    states = [start]
+    states = {_told(start): start}
     for write in writes:
-        after = [_applied(state, write) for state in states]
-        states = after if write.acked else states + [state for state in after if state not in states]
-    return states
+        after = {_told(state): state for state in (_applied(state, write) for state in states.values())}
+        states = after if write.acked else states | after
+    return list(states.values())
+
+
+def _told(state: State) -> str:
+    return repr(state and sorted(state.items()))
 
 
 def beginning(chain: list[Write]) -> State:
