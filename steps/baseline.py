@@ -12,7 +12,7 @@ from steps.phase import Phase
 
 def baseline_of(clone: Clone, create_sql: str) -> str:
     """
-    The table before any step: *create_sql* itself, or, for a table found half-way, what the downs leave of it.
+    The table before any step: *create_sql* itself, or, for a table found half-way, what the downs leave of it. It stands on the clone.
 
     Each stair is tried from the top: downs from there, then ups again, must give the same table.
     """
@@ -20,19 +20,25 @@ def baseline_of(clone: Clone, create_sql: str) -> str:
     expand = [rung for rung in rungs.rungs(clone.plan) if rung.phase is Phase.PRE_DEPLOY]
     found = clone.shape()
     for position in range(len(expand), 0, -1):
+        went_down = 0
         try:
             for rung in reversed(expand[:position]):
                 best_way(clone, rung.name, rung.down(found), adds_fk=False)
+                went_down += 1
             candidate = clone.create_statement()
             for rung in expand[:position]:
                 sql = rung.up(clone.shape())
                 best_way(clone, rung.name, sql, adds_fk="FOREIGN KEY" in sql.upper())
             if clone.shape() == found:
-                return candidate
+                return _anew(clone, candidate)
         except Refused:
-            pass
-        finally:
-            clone.session.verbatim(f"DROP TABLE {quote(clone.table)}")
-        clone.send(create_sql)
+            if not went_down:
+                continue  # an ALTER that is refused has changed nothing
+        _anew(clone, create_sql)
+    return create_sql
+
+
+def _anew(clone: Clone, create_sql: str) -> str:
     clone.session.verbatim(f"DROP TABLE {quote(clone.table)}")
+    clone.send(create_sql)
     return create_sql

@@ -65,8 +65,9 @@ def rehearse(live: Session, target: Target, plan: Plan, baseline_sql: str | None
         clone = Clone(session, plan, target.schema)
         create_sql = baseline_sql or catalogue.create_statement(live, target.schema, plan.table)
         stubs.parents(live, clone, create_sql)
+        if baseline_sql:
+            clone.send(baseline_sql)
         baseline = baseline_sql or baseline_of(clone, create_sql)
-        clone.send(baseline)
         taken = sample.take(live, clone, plan.rehearsal.sample_rows) if baseline_sql is None and plan.rehearsal.sample_rows else None
         stubs.children(live, clone)
         foreign_triggers.clone_all(live, clone)
