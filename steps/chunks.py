@@ -50,6 +50,11 @@ class Fixer:
     def _attempt(self, chunk: Stretch) -> tuple[int, int]:
         walk = self.walk
         condition, values = walk.keyset.between(chunk.start, chunk.end)
+        if walk.settings.mode == "full_speed" and not self.one_by_one:
+            try:
+                return self._commit(chunk, lambda: self._update(f"{condition} AND {walk.fixable()}", values)), 0
+            except LockTimeout:
+                pass  # the application is here: step aside
         wanted = walk.count(condition, values)
         if wanted == 0:  # exact: no lock is taken for a chunk that has nothing to do
             self.moved(walk.session, chunk.end, chunk.rows, 0)
@@ -58,16 +63,8 @@ class Fixer:
             changed = self._each(walk.wanted(condition, values))
             self.moved(walk.session, chunk.end, chunk.rows, 0)
         else:
-            changed = self._together(chunk, condition, values)
+            changed = self._commit(chunk, lambda: self._pick_and_update(condition, values))
         return changed, max(0, wanted - changed)
-
-    def _together(self, chunk: Stretch, condition: str, values: Key) -> int:
-        if self.walk.settings.mode == "full_speed":
-            try:
-                return self._commit(chunk, lambda: self._update(f"{condition} AND {self.walk.fixable()}", values))
-            except LockTimeout:
-                pass  # the application is here: step aside
-        return self._commit(chunk, lambda: self._pick_and_update(condition, values))
 
     def _commit(self, chunk: Stretch, change: Callable[[], int]) -> int:
         with self.walk.session.transaction():
