@@ -31,9 +31,9 @@ class ProxiedStage(Stage):
         with self._running:
             super().__exit__(*reason)
 
-    def start(self, generation: str) -> None:
-        """Put three instances of *generation* behind the proxy, and traffic on its address."""
-        replacing.come_all(self.url, self.folder, generation, COUNT)
+    def start(self, generation: str, count: int = COUNT) -> None:
+        """Put *count* instances of *generation* behind the proxy, and traffic on its address."""
+        replacing.come_all(self.url, self.folder, generation, count)
 
     def instances(self) -> list[str]:
         """Who is behind the proxy, in the order of names."""
