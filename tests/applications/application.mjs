@@ -3,6 +3,7 @@
 // An HTTP service on loopback in front of a real Prisma client; its first line on stdout is its port. It ends at SIGTERM, after
 // the requests in hand, and when the process WATCHED_PID is gone. Bodies and answers are in the generation's own field names; its name
 // is in the header x-generation.
+// With APPLICATION_LATENCY_MS each answer comes so much later than its work is done, as of a service that has more to do.
 // A failure is answered with 500 and {code, mysql}: Prisma's code, and MySQL's number where the server said one.
 import http from 'node:http'
 import { createRequire } from 'node:module'
@@ -10,6 +11,7 @@ import { PrismaMariaDb } from '@prisma/adapter-mariadb'
 
 const [name, watched] = process.argv.slice(2)
 const { PrismaClient } = createRequire(import.meta.url)(`./client_${name}/index.js`)
+const latency = Number(process.env.APPLICATION_LATENCY_MS ?? 0)
 const url = new URL(process.env.APPLICATION_DATABASE_URL)
 const adapter = new PrismaMariaDb({
   host: url.hostname, port: Number(url.port || 3306), user: decodeURIComponent(url.username),
@@ -71,6 +73,7 @@ const server = http.createServer(async (request, response) => {
   } catch (error) {
     [status, reply] = [500, failure(error)]
   }
+  if (latency && pathname !== '/health') await new Promise((resolve) => setTimeout(resolve, latency))
   const bytes = Buffer.from(JSON.stringify(reply))
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length, 'x-generation': name }).end(bytes)
 })

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from typing import ClassVar, Self
 
-from tests.applications import proxy, replacing
+from tests.applications import proxy, replacing, service
 from tests.applications.stage import Stage
 
 COUNT = 3
+LATENCY_MS = 250  # so that nearly always somebody waits for the instance that is to go
 
 
 class ProxiedStage(Stage):
@@ -25,11 +27,13 @@ class ProxiedStage(Stage):
         with ExitStack() as started:
             self.proxy = started.enter_context(proxy.running(self.folder / replacing.PROXY))
             self._running = started.pop_all()
+        os.environ[service.LATENCY_NAME] = str(LATENCY_MS)
         return super().__enter__()
 
     def __exit__(self, *reason: object) -> None:
         with self._running:
             super().__exit__(*reason)
+        os.environ.pop(service.LATENCY_NAME, None)
 
     def start(self, generation: str, count: int = COUNT) -> None:
         """Put *count* instances of *generation* behind the proxy, and traffic on its address."""
