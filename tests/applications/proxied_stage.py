@@ -26,6 +26,7 @@ class ProxiedStage(Stage):
     def __enter__(self) -> Self:
         with ExitStack() as started:
             self.proxy = started.enter_context(proxy.running(self.folder / replacing.PROXY))
+            started.callback(os.environ.pop, service.LATENCY_NAME, None)
             self._running = started.pop_all()
         os.environ[service.LATENCY_NAME] = str(LATENCY_MS)
         return super().__enter__()
@@ -33,7 +34,6 @@ class ProxiedStage(Stage):
     def __exit__(self, *reason: object) -> None:
         with self._running:
             super().__exit__(*reason)
-        os.environ.pop(service.LATENCY_NAME, None)
 
     def start(self, generation: str, count: int = COUNT) -> None:
         """Put *count* instances of *generation* behind the proxy, and traffic on its address."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -17,7 +21,7 @@ from flows.demo.traffic import Report, seed
 from flows.demo.traffic.failure import LOST
 from flows.demo.traffic.session import Session
 from steps.errors import RolledBack
-from tests.applications import proxy, replacing
+from tests.applications import proxy, replacing, service
 from tests.applications.proxied_stage import ProxiedStage
 from tests.applications.proxy import provider
 from tests.applications.traffic_table import FAULTY, FaultyRelease
@@ -152,6 +156,22 @@ def test_an_instance_that_is_drained_answers_what_it_has_in_hand_and_one_that_ju
     assert set(report.failed) == {LOST}
     assert report.failed[LOST] >= lost > 0
     assert wrong == []
+
+
+def test_the_proxy_ends_with_its_owner_also_when_that_is_killed(tmp_path: Path) -> None:
+    holding = """import sys, time, pathlib; from tests.applications import proxy
+with proxy.running(pathlib.Path(sys.argv[1])) as p: print(p.address, flush=True); time.sleep(60)"""
+    with subprocess.Popen([sys.executable, "-c", holding, str(tmp_path)], cwd=service.ROOT, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout
+        where = urlsplit(owner.stdout.readline().strip())
+        assert listens(where.port)
+        owner.kill()
+    until(lambda: not listens(where.port))
+
+
+def listens(port: int | None) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port or 0)) == 0
 
 
 def test_without_haproxy_the_reason_and_the_remedy_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

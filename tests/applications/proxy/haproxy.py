@@ -148,6 +148,7 @@ def running(folder: Path) -> Iterator[Proxy]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     address = f"127.0.0.1:{free_port()}"
+    (folder / SOCKET).unlink(missing_ok=True)  # an earlier one's
     (folder / ADDRESS).write_text(address)
     (folder / CONFIG).write_text(CONFIGURATION.format(socket=SOCKET, address=address, backend=BACKEND))
     command = [sys.executable, "-I", "-S", keeper.__file__, "", *provide_haproxy(), "-db", "-f", CONFIG]
