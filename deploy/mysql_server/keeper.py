@@ -1,8 +1,8 @@
 """
-Run one mysqld for as long as standard input stays open: `python keeper.py FOLDER_TO_REMOVE COMMAND...`.
+Run one server for as long as standard input stays open: `python keeper.py FOLDER_TO_REMOVE COMMAND...`.
 
-Prints mysqld's pid. When the input ends, mysqld is ended (SIGTERM, after 15 s SIGKILL). A holder that was killed said
-nothing before the end: then the folder, unless it is "", is removed too. Ends with mysqld's code when that ends itself.
+Prints the server's pid. When the input ends, the server is ended (SIGTERM, after 15 s SIGKILL). A holder that was killed said
+nothing before the end: then the folder, unless it is "", is removed too. Ends with the server's code when that ends itself.
 Uses only the standard library, so that it starts in a few hundredths of a second under `python -I -S`.
 """
 
@@ -22,7 +22,7 @@ def _follow(server: "subprocess.Popen[bytes]", ending: threading.Event) -> None:
 
 
 def main() -> int:
-    """Keep one mysqld; see the module's contract."""
+    """Keep one server; see the module's contract."""
     removable, *command = sys.argv[1:]
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     sys.stdout.write(f"{server.pid}\n")

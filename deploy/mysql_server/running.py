@@ -81,7 +81,7 @@ class _Mysqld:
     def __init__(self, installation: Installation, home: Path, options: Sequence[str], *, removed: bool) -> None:
         self._installation, self._home, self._options, self._removed = installation, home, options, removed
         self._password = secrets.token_hex(16)
-        self._port = _free_port()
+        self._port = free_port()
         self._log = home / "mysqld.log"
         self._keeper: subprocess.Popen[str] | None = None
         self._pid = 0
@@ -156,7 +156,7 @@ class _Mysqld:
         raise ServerFailedError(f"starting on port {self._port}", self._log.read_text(errors="replace")[-2000:])
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """Return a port of 127.0.0.1 nobody listens on; chosen at random, so that neighbours choose others."""
     while True:
         port = FIRST_PORT + secrets.randbelow(LAST_PORT - FIRST_PORT)

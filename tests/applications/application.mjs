@@ -1,7 +1,9 @@
 // One application instance: `node application.mjs GENERATION WATCHED_PID`, database in APPLICATION_DATABASE_URL.
 //
 // An HTTP service on loopback in front of a real Prisma client; its first line on stdout is its port. It ends at SIGTERM, after
-// the requests in hand, and when the process WATCHED_PID is gone. Bodies and answers are in the generation's own field names.
+// the requests in hand, and when the process WATCHED_PID is gone. Bodies and answers are in the generation's own field names; its name
+// is in the header x-generation.
+// With APPLICATION_LATENCY_MS each answer comes so much later than its work is done, as of a service that has more to do.
 // A failure is answered with 500 and {code, mysql}: Prisma's code, and MySQL's number where the server said one.
 import http from 'node:http'
 import { createRequire } from 'node:module'
@@ -9,6 +11,7 @@ import { PrismaMariaDb } from '@prisma/adapter-mariadb'
 
 const [name, watched] = process.argv.slice(2)
 const { PrismaClient } = createRequire(import.meta.url)(`./client_${name}/index.js`)
+const latency = Number(process.env.APPLICATION_LATENCY_MS ?? 0)
 const url = new URL(process.env.APPLICATION_DATABASE_URL)
 const adapter = new PrismaMariaDb({
   host: url.hostname, port: Number(url.port || 3306), user: decodeURIComponent(url.username),
@@ -49,6 +52,7 @@ async function held(write) {
 async function answer(request, path, query, body) {
   if (path === '/health') return { rows: await generation.jobs(prisma).findMany({ take: 1 }) }
   const id = decodeURIComponent(path.slice('/jobs/'.length))
+  for (const part of ['data', 'where']) if (body[part]) body[part] = generation.accept(body[part])
   if (request.method !== 'GET') return writes[request.method](id, body)
   if (id) return { row: await generation.jobs(prisma).findUnique({ where: { id } }) }
   return { rows: query.has('waiting') ? await generation.waiting(query.getAll('user')) : await generation.list(query) }
@@ -69,8 +73,9 @@ const server = http.createServer(async (request, response) => {
   } catch (error) {
     [status, reply] = [500, failure(error)]
   }
+  if (latency && pathname !== '/health') await new Promise((resolve) => setTimeout(resolve, latency))
   const bytes = Buffer.from(JSON.stringify(reply))
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length }).end(bytes)
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length, 'x-generation': name }).end(bytes)
 })
 server.keepAliveTimeout = 60_000
 

@@ -16,6 +16,7 @@ from tests.applications import installed
 
 ROOT = Path(__file__).resolve().parents[2]
 URL_NAME = "APPLICATION_DATABASE_URL"
+LATENCY_NAME = "APPLICATION_LATENCY_MS"  # of the instances on Prisma, where it is set
 READY_S, END_S = 60, 20
 
 

@@ -160,6 +160,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(content)))
+        self.send_header("x-generation", "v0")
         self.end_headers()
         self.wfile.write(content)
 

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from flows import actions
 from flows.conductor import PlainConductor
@@ -42,6 +42,10 @@ class Stage:
     Rollout and rollback are carried out in this process; deploys are commands, as in earnest.
     """
 
+    module = "tests.applications.rolling"
+    commands: ClassVar = {
+        "deploy.command": "v1", "deploy.rollback_command": "v0", "cleanup.deploy": "v2", "cleanup.rollback_deploy": "v1-again"}
+
     def __init__(self, url: str, folder: Path) -> None:
         self.url, self.folder = url, folder
         self.database: Target = target_of(url)
@@ -54,8 +58,7 @@ class Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for generation in GENERATIONS:
-            rolling.go(self.url, self.folder, generation)
+        self.end()
         os.environ.pop(URL_NAME, None)
 
     def start(self, generation: str) -> None:
@@ -89,13 +92,16 @@ class Stage:
 
     def ended(self, *, old_side_only: bool = False) -> tuple[Report, list[WrongRow]]:
         """End all traffic, and hold everything against what was acknowledged."""
-        for generation in GENERATIONS:
-            rolling.go(self.url, self.folder, generation)
+        self.end()
         return self.fleet.report(), self.fleet.final_check(old_side_only=old_side_only)
 
+    def end(self) -> None:
+        """End all clients and all instances. Safe to repeat."""
+        for generation in GENERATIONS:
+            rolling.go(self.url, self.folder, generation)
+
     def _settings(self, *more: str) -> list[str]:
-        words = (sys.executable, "-m", "tests.applications.rolling")
+        words = (sys.executable, "-m", self.module)
         program = f"cd {shlex.quote(str(service.ROOT))} && {shlex.join(words)}"
-        commands = {"deploy.command": "v1", "deploy.rollback_command": "v0", "cleanup.deploy": "v2", "cleanup.rollback_deploy": "v1-again"}
-        given = [f"{key}={program} {command} {shlex.quote(str(self.folder))}" for key, command in commands.items()]
+        given = [f"{key}={program} {command} {shlex.quote(str(self.folder))}" for key, command in self.commands.items()]
         return [*given, "deploy.deadline_s=120", "cleanup.min_age_s=0", "cleanup.observe_s=3", *more]

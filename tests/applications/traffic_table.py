@@ -23,6 +23,7 @@ from flows.params import Through
 from steps.errors import RolloutError
 from steps.rollout import Rollout
 from steps.step import Step
+from tests.applications.proxied_stage import ProxiedStage
 from tests.applications.rolling import RATE_PER_S
 from tests.applications.stage import Labelled, Stage
 
@@ -101,8 +102,23 @@ def the_adrs_own_path(stage: Stage) -> None:
     stage.soak("V0 and V1", SOAK_S)
 
 
+def one_by_one(stage: Stage) -> None:
+    """Instances behind one address: V1 replaces V0 one by one, verify fails, V0 replaces V1 likewise; then all again, and it stays."""
+    stage.start("v0")
+    stage.soak("V0 alone", SOAK_S)
+    expect(5, lambda: stage.forward(conductor=FaultyRelease(stage)))
+    stage.soak("V0 again, sync on", SOAK_S)
+    session = Session(stage.url, "faulty-release")
+    session.run("DELETE FROM AiAnalysisJob WHERE id = %s", FAULTY)
+    session.close()
+    stage.forward()
+    stage.soak("V1 alone", SOAK_S)
+
+
 SCENARIOS: dict[str, Callable[[Stage], None]] = {
-    "default path": through_cleanup, "verify fails": verify_fails, "every phase back": every_phase_back, "path=adr": the_adrs_own_path}
+    "default path": through_cleanup, "verify fails": verify_fails, "every phase back": every_phase_back, "path=adr": the_adrs_own_path,
+    "one by one": one_by_one}
+STAGES: dict[str, type[Stage]] = {"one by one": ProxiedStage}
 
 
 def expect(code: int, act: Callable[[], object]) -> None:
@@ -124,7 +140,7 @@ def played(server_url: str, name: str) -> Scenario:
     session = Session(server_url + "mysql", "traffic-table")
     session.run(f"DROP DATABASE IF EXISTS `{url.rpartition('/')[2]}`")
     seed(url, ROWS)
-    with tempfile.TemporaryDirectory(prefix="rollout-traffic-") as folder, Stage(url, Path(folder)) as stage:
+    with tempfile.TemporaryDirectory(prefix="rollout-traffic-") as folder, STAGES.get(name, Stage)(url, Path(folder)) as stage:
         try:
             SCENARIOS[name](stage)
         except RolloutError as error:

@@ -3,6 +3,7 @@ export default (prisma) => {
   const jobs = (client) => client.aiAnalysisJob
   return {
     jobs,
+    accept: (fields) => fields,
     create: (data) => jobs(prisma).create({ data }),
     // The old table has no index on status: only the jobs of the traffic's own users, else each poll scans the table.
     waiting: (users) => jobs(prisma).findMany({

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from flows.demo.traffic.generations import GENERATIONS, V0_COLUMNS, V1_COLUMNS, V2_COLUMNS, mapping
+from flows.demo.traffic.http_model import HttpModel
 from flows.demo.traffic.journal import History, Journal, Read, Write, read_history
 from flows.demo.traffic.judge import beginning, fold, run_twice, wrong_reads
 from flows.demo.traffic.seed import split_statements
+from tests.doubles.serving import Request, serving
 
 
 def write(
@@ -85,6 +87,35 @@ def test_a_write_is_ordered_by_the_clock_its_application_took(tmp_path: Path) ->
     chain = read_history(tmp_path).chains["a"]
 
     assert [(w.values["state"], w.held, w.stack) for w in chain] == [("pending", 1, "prisma"), ("running", 2, "prisma")]
+
+
+@pytest.mark.parametrize(("answer", "explained"), [
+    ({"x-generation": "v0", "status": "completed"}, True), ({"x-generation": "v0", "status": "failed"}, False),
+    ({"x-generation": "v1", "status": "failed", "lifecycleStatus": "succeeded"}, True),
+    ({"x-generation": "v1", "status": "completed", "lifecycleStatus": "failed"}, False)])
+def test_behind_one_address_each_answer_is_judged_in_the_words_of_the_generation_that_gave_it(
+    tmp_path: Path, answer: dict[str, str], *, explained: bool
+) -> None:
+    by, row = answer["x-generation"], {name: word for name, word in answer.items() if name != "x-generation"}
+
+    def application(request: Request) -> tuple[int, object]:
+        request.body()
+        request.extra = {"x-generation": by}
+        return (200, {"done": True, "row": {"id": "a", **row}})
+
+    wrong: list[tuple[str, str]] = []
+    journal = Journal(tmp_path / "api-1.journal", lambda: "p", "haproxy")
+    with serving(application) as address:
+        model = HttpModel(GENERATIONS["api"], address, journal, lambda *what: wrong.append(what))
+        model.create("a", {"state": "succeeded"})
+        model.find("a")
+        model.close()
+    journal.close()
+    found = read_history(tmp_path)
+
+    assert [(write.generation, write.stack) for write in found.chains["a"]] == [(by, "haproxy")]
+    assert [read.generation for read in found.reads] == [by]
+    assert (wrong == [], wrong_reads(found) == []) == (explained, explained)
 
 
 def test_an_execution_needs_a_queueing_of_its_own() -> None:

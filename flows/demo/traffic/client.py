@@ -115,11 +115,11 @@ class Client(ABC):
         except Exception:  # noqa: BLE001  # a client that dies silently would make the traffic look well
             traceback.print_exc(file=sys.stderr)
             kind = OWN_BUG
-        self.shared.tally.ended(label, begun, kind)
+        self.shared.tally.ended(label, self.model.answered.name, begun, kind)
         if kind is None:
             self.succeeded.set()
         else:
             self.model.recover()
 
     def _wrong(self, column: str, job: str) -> None:
-        self.shared.tally.wrong(self.shared.label(), column, job)
+        self.shared.tally.wrong(self.shared.label(), self.model.answered.name, column, job)

@@ -97,4 +97,6 @@ GENERATIONS = {
     "v0": Generation("v0", V0_COLUMNS, OLD_SIDE, OLD_TYPES),
     "v1": Generation("v1", V1_COLUMNS, NEW_SIDE, NEW_TYPES),
     "v2": Generation("v2", V2_COLUMNS, NEW_SIDE, NEW_TYPES),
+    # Clients of one address with any generation behind it: they ask in V0's words and read what each answer's generation says.
+    "api": Generation("api", V0_COLUMNS, OLD_SIDE, OLD_TYPES),
 }

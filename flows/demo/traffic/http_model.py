@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from flows.demo.traffic.failure import ApplicationFailedError
-from flows.demo.traffic.generations import V0_COLUMNS, V1_COLUMNS, Generation
+from flows.demo.traffic.generations import GENERATIONS, V0_COLUMNS, V1_COLUMNS, Generation
 from flows.demo.traffic.journal import Journal, Values
 from flows.demo.traffic.model import Model
 from flows.demo.traffic.session import Row
@@ -26,6 +26,7 @@ class HttpModel(Model):
 
     A write is on record before it is asked for. It is taken back when the application says that no row fitted, or when the
     server answered with an error; a connection lost without an answer leaves it of unknown outcome, one that is refused does not.
+    The header `x-generation` says who answered, if it may be another generation than asked: the answer is judged as that one's.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class HttpModel(Model):
         """`GET /jobs/ID`."""
         begun = time.monotonic_ns()
         row = _row(self._ask("GET", f"/jobs/{quote(job)}")["row"])
-        self._journal.saw(self.generation.name, job, begun, row[self.generation.column("state")] if row else None)
+        self._journal.saw(self.answered.name, job, begun, row[self.answered.column("state")] if row else None)
         return row
 
     def waiting(self, users: tuple[str, ...]) -> list[Row]:
@@ -80,6 +81,7 @@ class HttpModel(Model):
 
     def _write(self, method: str, job: str, values: Values, body: dict[str, Any], marks: Values) -> bool:
         kind = {"POST": "create", "PATCH": "update", "DELETE": "delete"}[method]
+        self.answered = self.generation
         if self._connection.sock is None:
             self._connection.connect()  # who never reached the application has written nothing
         number = self._journal.intend(self.generation.name, job, kind, values, marks)
@@ -92,18 +94,20 @@ class HttpModel(Model):
         if not reply["done"]:
             self._journal.withdraw(number)
             return False
-        self._journal.acknowledge(number, int(reply["held"]) if "held" in reply else None)
+        self._journal.acknowledge(number, int(reply["held"]) if "held" in reply else None, self.answered.name)
         if reply.get("row"):
             self.check(job, _row(reply["row"]), values)
         return True
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        self.answered = self.generation
         try:
             self._connection.request(method, path, _as_json(body), {"content-type": "application/json"})
             response = self._connection.getresponse()
             reply: dict[str, Any] = json.loads(response.read())
         except (http.client.HTTPException, json.JSONDecodeError) as error:
             raise ConnectionResetError(str(error)) from error
+        self.answered = GENERATIONS[response.headers.get("x-generation", self.generation.name)]
         if response.status != OK:
             raise ApplicationFailedError(str(reply["code"]), reply["mysql"], str(reply["said"]))
         return reply

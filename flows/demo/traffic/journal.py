@@ -85,9 +85,14 @@ class Journal:
         self._append(write=number, job=job, kind=kind, held=held, generation=generation, values=known, **marks)
         return number
 
-    def acknowledge(self, number: int, held: int | None = None) -> None:
-        """Record that the COMMIT of write *number* was acknowledged; *held* is the clock under its row lock, if known only now."""
-        self._append(ack=number, at=time.monotonic_ns(), **({} if held is None else {"held": held}))
+    def acknowledge(self, number: int, held: int | None = None, by: str | None = None) -> None:
+        """
+        Record that the COMMIT of write *number* was acknowledged, *by* that generation.
+
+        *held* is the clock under its row lock. Both are given where they are known only now.
+        """
+        known = {"held": held, "by": by}
+        self._append(ack=number, at=time.monotonic_ns(), **{name: value for name, value in known.items() if value is not None})
 
     def withdraw(self, number: int) -> None:
         """Record that write *number* did not happen: MySQL rolled it back, or no row fitted."""
@@ -137,6 +142,7 @@ def read_history(folder: Path) -> History:
             elif "ack" in line:
                 write = writes[line["ack"]]
                 write.acked, write.held = line["at"], line.get("held", write.held)
+                write.generation = line.get("by", write.generation)
             elif "void" in line:
                 del writes[line["void"]]
             elif "read" in line:

@@ -21,6 +21,7 @@ class Model(ABC):
 
     def __init__(self, generation: Generation, wrong: Callable[[str, str], None]) -> None:
         self.generation, self._wrong = generation, wrong
+        self.answered = generation  # whose columns and words the last answer has
 
     @abstractmethod
     def find(self, job: str) -> Row | None:
@@ -65,6 +66,6 @@ class Model(ABC):
         if row is None:
             self._wrong("id", job)
             return
-        for column, value in self.generation.physical(values).items():
+        for column, value in self.answered.physical(values).items():
             if plain(column, row[column]) != plain(column, value):
                 self._wrong(column, job)

@@ -83,9 +83,9 @@ class Producer(Client):
 
     def _look(self, job: str) -> None:
         """Read a queued job's detail; what it says may suggest the next request."""
-        row = self.model.find(job)
-        word = row and row[self.generation.column("state")]
-        state = next((state for state in MOVABLE if self.generation.word(state) == word), None)
+        row, answered = self.model.find(job), self.model.answered
+        word = row and row[answered.column("state")]
+        state = next((state for state in MOVABLE if answered.word(state) == word), None)
         if row is None:
             self._queued.remove(job)
         elif self.generation.is_old and state == "failed" and self.perhaps(0.5):

@@ -55,7 +55,7 @@ class Report(Counts):
     """
     All phases together, each by its label, each label's sides, and the first wrong things by name, without contents.
 
-    A side is a generation, with the stack of its application where it has one: `v0`, `v0 prisma`.
+    A side is the generation that answered, with the stack of its application where it has one: `v0`, `v0 prisma`.
     """
 
     phases: dict[str, Counts] = field(default_factory=dict)
@@ -85,10 +85,10 @@ def last_line(file: Path) -> dict[str, Any]:
 
 def _add_counters(report: Report, file: Path) -> None:
     line = last_line(file)
-    for label, numbers in line.get("labels", {}).items():
-        wrong = numbers.pop("wrong")
+    for numbers in line.get("counts", []):
+        label, answered, wrong = numbers.pop("label"), numbers.pop("answered"), numbers.pop("wrong")
         numbers["failed"] = Counter({_kind(kind): count for kind, count in numbers["failed"].items()})
-        _side(report, label, line["generation"], line["stack"]).add(Counts(**numbers, wrong_reads=sum(wrong.values())))
+        _side(report, label, answered, line["stack"]).add(Counts(**numbers, wrong_reads=sum(wrong.values())))
         report.examples += [f"{label}: {what} is not as its client wrote it" for what in wrong][:5]
     if line:
         report.longest_gap_ms = max(report.longest_gap_ms, line["silent_ms"])

@@ -1,4 +1,4 @@
-"""One process's counters: what its clients asked for and what came of it, per phase label."""
+"""One process's counters: what its clients asked for and what came of it, per phase label and generation that answered."""
 
 import threading
 import time
@@ -36,14 +36,14 @@ class Tally:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._numbers: dict[str, Numbers] = {}
+        self._numbers: dict[tuple[str, str], Numbers] = {}
         self._last_success: float | None = None
 
-    def ended(self, label: str, begun: float, kind: Kind | None) -> None:
-        """Count a request begun at the monotonic second *begun* that ended now, with a failure of *kind* or well."""
+    def ended(self, label: str, generation: str, begun: float, kind: Kind | None) -> None:
+        """Count a request begun at the monotonic second *begun* that *generation* answered now, with a failure of *kind* or well."""
         now = time.monotonic()
         with self._lock:
-            numbers = self._of(label)
+            numbers = self._of(label, generation)
             numbers.requests += 1
             numbers.longest_request_ms = max(numbers.longest_request_ms, (now - begun) * 1000)
             if self._last_success is not None:
@@ -53,16 +53,17 @@ class Tally:
             else:
                 numbers.note_error(kind)
 
-    def wrong(self, label: str, column: str, job: str) -> None:
+    def wrong(self, label: str, generation: str, column: str, job: str) -> None:
         """Count a read that did not show what its own client wrote last."""
         with self._lock:
-            self._of(label).wrong[f"{job} {column}"] += 1
+            self._of(label, generation).wrong[f"{job} {column}"] += 1
 
     def as_json(self) -> dict[str, Any]:
         """Return all counters, and for how long nothing has succeeded by now, as JSON takes them."""
         with self._lock:
             silent = 0.0 if self._last_success is None else (time.monotonic() - self._last_success) * 1000
-            return {"silent_ms": silent, "labels": {label: vars(numbers) for label, numbers in self._numbers.items()}}
+            counts = [{"label": label, "answered": by, **vars(numbers)} for (label, by), numbers in self._numbers.items()]
+            return {"silent_ms": silent, "counts": counts}
 
-    def _of(self, label: str) -> Numbers:
-        return self._numbers.setdefault(label, Numbers())
+    def _of(self, label: str, generation: str) -> Numbers:
+        return self._numbers.setdefault((label, generation), Numbers())
