@@ -28,7 +28,8 @@ OWN_TABLES = "_rollout_"
 
 def repository(rollout: Rollout) -> dict[str, Any]:
     """
-    One document: what to `do`, what to `know`, the `migrations` that the repository needs, `schema` and `schema_diff` for its model.
+    One document: what to `do`, what to `know`, the `migrations` that the repository needs, `schema` and `schema_diff` for its model,
+    and in `schema_next` the model with which V2 has to be built before cleanup begins.
 
     Looks only; takes no lock. Where the table stands on no stair it says so and advises nothing else.
     """
@@ -36,7 +37,7 @@ def repository(rollout: Rollout) -> dict[str, Any]:
         found = history.migrations(rollout)
     except RolloutError as error:
         return {"do": [f"nothing yet: {error.subject} {error.reason}; {error.remedy}"], "know": [], "migrations": [], "schema": None,
-                "schema_diff": None}
+                "schema_next": None, "schema_diff": None}
     phases = {phase: str(row["state"]) for phase, row in rollout.ledger.phases().items()}
     needed = history.needed(found)
     dropped = [migration.name for migration in found if migration not in needed]
@@ -47,7 +48,7 @@ def repository(rollout: Rollout) -> dict[str, Any]:
     do += _of_schema(rollout, phases, schema, needed)
     return {"do": do, "know": _known(rollout, needed, schema),
             "migrations": [_document(migration, ended=_ended(migration, needed, phases)) for migration in needed],
-            "schema": schema, "schema_diff": _diff(rollout, phases, schema)}
+            "schema": schema, "schema_next": _next(rollout, phases, schema), "schema_diff": _diff(rollout, phases, schema)}
 
 
 def text(found: dict[str, Any]) -> str:
@@ -67,7 +68,8 @@ def section(found: dict[str, Any]) -> str:
              "<ul>", *(f"<li>{html.escape(line)}</li>" for line in found["know"]), "</ul>"]
     blocks = [(migration["file"], migration["sql"]) for migration in found["migrations"] if migration["ended"]]
     blocks += [("schema.prisma, what changes", found["schema_diff"])] if found["schema_diff"] else []
-    blocks += [("schema.prisma, the model", found["schema"])] if found["schema"] else []
+    blocks += [(f"schema.prisma, {what}", found[key]) for key, what in (("schema", "the model"), ("schema_next", "V2's model for cleanup"))
+               if found[key]]
     parts += [f"<details><summary>{html.escape(head)}</summary><pre>{html.escape(body)}</pre></details>" for head, body in blocks]
     return "\n".join(parts)
 
@@ -106,6 +108,9 @@ def _of_schema(rollout: Rollout, phases: dict[Phase, str], schema: str | None, n
                 "`prisma migrate dev` writes a migration that drops them, and V2's own deploy would run it")
     elif schema:
         line = "make V1's model of the lines below, in the commit of that migration and before V1 is built"
+        if rollout.plan.removed_columns:
+            line += (f"; V2, which goes out when cleanup begins, keeps {', '.join(rollout.plan.removed_columns)} with @ignore, without "
+                     "a migration (`schema_next`)")
     elif expand == "undone":
         line = ("leave schema.prisma as V0 has it, and let nobody make a migration meanwhile: the added columns are kept for the next "
                 "start, V0's model does not name them, and `prisma migrate dev` would write a migration that drops them")
@@ -155,6 +160,13 @@ def _schema(rollout: Rollout, phases: dict[Phase, str]) -> str | None:
     if cleanup in ("-", "undone"):
         return prisma.models(contract, in_place=in_place)["v1"]
     return prisma.models(contract)["v2"] if cleanup == "done" else prisma.between(contract, in_place=in_place)
+
+
+def _next(rollout: Rollout, phases: dict[Phase, str], schema: str | None) -> str | None:
+    contract = contracts.load(rollout.plan)
+    if not schema or contract is None or phases.get(Phase.CLEANUP, "-") not in ("-", "undone"):
+        return None
+    return prisma.between(contract, in_place=rollout.plan.plan.renames_in_place)
 
 
 def _diff(rollout: Rollout, phases: dict[Phase, str], schema: str | None) -> str | None:

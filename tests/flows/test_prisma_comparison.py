@@ -50,10 +50,13 @@ def test_prisma_would_change_nothing_about_the_table_but_what_is_documented(roll
 def test_while_cleanup_cools_v2s_model_is_the_table_that_the_migrations_make(rollouts: Rollouts, seeded: App, path: str) -> None:
     engineer = Engineer(rollouts, seeded, (f"path={path}", "cleanup.cooling_s=3600"))
     engineer.runs(Through.SHADOW_WRITE)
-    expanded = engineer.rollout().live()
+    expanded, before_cleanup = engineer.rollout().live(), engineer.reads()
     engineer.runs(Through.CLEANUP)
 
-    assert proposed(datamodel(engineer.reads()["schema"], "aiJobs AiJob[]"), "AiJob", expanded) == []
+    found = engineer.reads()
+    assert before_cleanup["schema_next"] == found["schema"]
+    assert found["schema_next"] is None
+    assert proposed(datamodel(found["schema"], "aiJobs AiJob[]"), "AiJob", expanded) == []
 
 
 def test_v0s_model_is_the_table_before_pre_deploy(rollouts: Rollouts, app: App, contract: Contract) -> None:

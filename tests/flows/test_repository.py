@@ -6,6 +6,7 @@ import pymysql
 import pytest
 
 from flows.params import Target, Through
+from steps import handover
 from steps.phase import Phase
 from steps.target import Target as Database
 from tests.cli.calling import standing
@@ -130,6 +131,20 @@ def test_statements_that_a_killed_run_could_not_record_are_told_from_the_catalog
         seeded.run(f"DELETE FROM _rollout_event WHERE step {lost}".replace("%%", "%"))
         [told] = engineer.reads()["migrations"]
         assert told["sql"] == whole["sql"]
+
+
+def test_a_step_that_a_tool_carried_out_is_told_as_the_alter_it_comes_to(rollouts: Rollouts, seeded: App, database: Database) -> None:
+    """The audit trail has the tool's call (steps/handover.py), which no migration can hold; the record is made so here."""
+    engineer = Engineer(rollouts, seeded)
+    engineer.runs(Through.PRE_DEPLOY)
+    seeded.run("UPDATE _rollout_event SET statement = 'pt-online-schema-change --alter x', detail = JSON_SET(detail, '$.algorithm', %s) "
+               "WHERE step = '010_widen_job_type' AND statement IS NOT NULL", handover.ALGORITHM)
+
+    [migration] = engineer.reads()["migrations"]
+
+    assert "pt-online-schema-change" not in migration["sql"]
+    with built(database, {migration["name"]: migration["sql"]}) as fresh:
+        assert fresh.create_table() == seeded.create_table()
 
 
 def test_a_leaf_on_another_table_is_a_migration_of_its_own(rollouts: Rollouts, seeded: App, database: Database) -> None:
