@@ -1,4 +1,9 @@
-"""The contract's models as text for a schema.prisma: V1 (every field) and V2 (without what cleanup removes). Prefect-free."""
+"""
+The contract's models as text for a schema.prisma: V1 (every field) and V2 (without what cleanup removes). Prefect-free.
+
+A column that stands and that the generation must not use is there with `@ignore`: no client sees it, and Prisma's own comparison of
+schema and migrations finds it where it expects it, instead of writing a migration that drops it.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +18,23 @@ RULES = {"RESTRICT": "Restrict", "CASCADE": "Cascade", "SET NULL": "SetNull", "N
 Line = tuple[str, str, str]
 
 
-def models(contract: Contract) -> dict[str, str]:
-    """`v1` and `v2`. Every name that is not Prisma's own default is written as `map:` (F16), so that no migration renames it."""
-    return {"v1": _model(contract, Stage.EXPANDED), "v2": _model(contract, Stage.CLEANED)}
+def models(contract: Contract, *, in_place: bool = False) -> dict[str, str]:
+    """
+    `v1` and `v2`, with renames *in_place* or as two columns until cleanup.
+
+    Every name that is not Prisma's own default is written as `map:` (F16), so that no migration renames it.
+    """
+    return {"v1": _model(contract, Stage.RENAMED if in_place else Stage.EXPANDED), "v2": _model(contract, Stage.CLEANED)}
+
+
+def between(contract: Contract, *, in_place: bool = False) -> str:
+    """V2's model while cleanup has not dropped anything yet: what it will drop is still there, ignored."""
+    return _model(contract, Stage.CLEANED, (Stage.RENAMED if in_place else Stage.EXPANDED))
+
+
+def told_otherwise(contract: Contract, stage: Stage) -> list[Field]:
+    """Fields whose model says another nullability than their column has (F10): Prisma's comparison would change the column."""
+    return [field for field in contract.fields(stage) if field.prisma_type and field.prisma_type.endswith("?") is not field.nullable]
 
 
 def default_name(table: str, columns: tuple[str, ...], kind: str) -> str:
@@ -23,25 +42,41 @@ def default_name(table: str, columns: tuple[str, ...], kind: str) -> str:
     return "_".join((table, *columns, kind))
 
 
-def _model(contract: Contract, stage: Stage) -> str:
+def _model(contract: Contract, stage: Stage, standing: Stage | None = None) -> str:
     table, model = contract.contract.table, contract.contract.model
     uniques = {index.columns[0]: index for index in contract.index if index.unique and len(index.columns) == 1 and index.name != "PRIMARY"}
     fields = [_field(field, table, uniques.get(field.column)) for field in contract.fields(stage)]
+    fields += [_ignored(column, field, table) for column, field in _unused(contract, stage, standing or stage).items()]
     mine = [r for r in contract.relation if r.constraint and table in (r.child, r.parent) and not r.arrives]
     relations = [line for r in mine for line in _relation(contract, r)]
     later = [line for r in contract.relation if r.arrives for line in (
         f"  // once {r.child}.{r.column} exists ({r.arrives}): {r.many} {r.child}[], and there", f"  //   {_other_side(contract, r)}")]
     indexes = [_index(contract, index) for index in contract.index if index.name != "PRIMARY" and index not in uniques.values()]
-    body = [*_aligned([*fields, *relations]), *later, "", *indexes, "", f'  @@map("{table}")']
-    return "\n".join([*_heading(contract, stage, mine), f"model {model} {{", *body, "}", ""])
+    mapped = ["", f'  @@map("{table}")'] if model != table else []
+    body = [*_aligned([*fields, *relations]), *later, "", *indexes, *mapped]
+    return "\n".join([*_heading(contract, stage, standing or stage, mine), f"model {model} {{", *body, "}", ""])
 
 
-def _heading(contract: Contract, stage: Stage, mine: list[Relation]) -> list[str]:
+def _unused(contract: Contract, stage: Stage, standing: Stage) -> dict[str, Field]:
+    """Columns that stand at *standing* and that no field of *stage* names."""
+    used = {field.column for field in contract.fields(stage)}
+    return {column: field for column, field in contract.columns(standing).items() if column not in used}
+
+
+def _ignored(column: str, field: Field, table: str) -> Line:
+    was = field.model_copy(update={"name": column, "column": column, "prisma_type": None, "prisma_note": None})
+    name, kind, marks = _field(was, table, None)
+    return name, kind, f"@ignore {marks}".rstrip()
+
+
+def _heading(contract: Contract, stage: Stage, standing: Stage, mine: list[Relation]) -> list[str]:
     count = len(contract.fields(stage))
-    beside = [side.column for side in contract.old_side]
-    lines = [f"// {'V2, after' if stage is Stage.CLEANED else 'V1, until'} cleanup: {count} fields. Generated from the plan's contract."]
-    if stage is not Stage.CLEANED and beside:
-        lines.append(f"// On the default path the table also keeps {' and '.join(beside)} until then; V1 names neither.")
+    beside = list(_unused(contract, stage, standing))
+    version = "V2, after" if standing is Stage.CLEANED else "V2, until" if stage is Stage.CLEANED else "V1, until"
+    lines = [f"// {version} cleanup: {count} fields. Generated from the plan's contract."]
+    if beside:
+        lines.append(f"// The table also keeps {', '.join(beside)} until then: ignored, so that no client reads or writes them and no "
+                     "migration drops them.")
     return lines + [f"// Model {r.parent} needs: {r.many} {contract.contract.model}[]" for r in mine if r.parent != contract.contract.table]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
+from flows import repository
 from flows.standing import standing
 from steps import acknowledged
 from steps.ledger import Event, Ledger
@@ -81,6 +82,8 @@ def text(trail: dict[str, Any], *, with_sql: bool = True) -> str:
         lines += ["", "seconds by phase (planned / actual)"]
         lines += [f"  {row['run']:<14} {row['phase']:<13} {row['direction']:<8} {row['planned_s'] or '-':>6} / {row['actual_s']}"
                   for row in trail["durations"]]
+    if trail.get("repository"):
+        lines.append(repository.text(trail["repository"]))
     return "\n".join(lines)
 
 
@@ -105,6 +108,8 @@ def page(trail: dict[str, Any], rollout: Rollout) -> str:
             parts.append(f"<tr class={html.escape(event['outcome'].split()[0])}>" + "".join(
                 f"<td><pre>{html.escape(cell)}</pre>" for cell in cells) + "</tr>")
         parts.append("</table>")
+    if trail.get("repository"):
+        parts.append(repository.section(trail["repository"]))
     return "\n".join(parts)
 
 

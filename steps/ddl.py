@@ -203,7 +203,7 @@ def _move(rollout: Rollout, session: Session, move: Move, ladder: Ladder, direct
 def _act(rollout: Rollout, session: Session, move: Move, ladder: Ladder, direction: str, gap: Gap | None = None) -> None:
     """Send one move's statements; after a failure the catalogue says whether it happened all the same (case C84)."""
     rollout.check_owner()
-    with rollout.timed(Phase(move.stair.phase), move.stair.name, direction=direction, statement=move.way.statement) as facts:
+    with rollout.timed(Phase(move.stair.phase), move.stair.name, direction=direction, statement=move.way.sent) as facts:
         facts["algorithm"] = move.way.algorithm + (", foreign_key_checks=0" if move.way.fk_checks_off else "")
         facts["estimate_ms"] = round(move.estimate_ms, 1)
         try:

@@ -35,6 +35,11 @@ class Way:
         """*sql* with its explicit algorithm; LOCK=NONE goes with INPLACE, never with INSTANT (case C11)."""
         return self.sql + f", ALGORITHM={self.algorithm}" + (", LOCK=NONE" if self.algorithm == "INPLACE" else "")
 
+    @property
+    def sent(self) -> str:
+        """Every statement of this way in the order in which it is sent, for the audit trail."""
+        return ";\n".join((*self.before, self.statement))
+
 
 @dataclass(frozen=True)
 class Stair:

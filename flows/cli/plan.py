@@ -49,10 +49,11 @@ def _print_models(end: Ending, name: str, settings: list[str]) -> None:
     Raises:
         WrongUsage: the plan has no contract to make models of.
     """
-    frozen = contract.load(plan_loader.load(name, settings))
+    loaded = plan_loader.load(name, settings)
+    frozen = contract.load(loaded)
     if frozen is None:
         raise WrongUsage("--prisma", f"needs a {contract.FILE} beside the plan, and there is none", "write one, or leave --prisma out")
-    models = models_of(frozen)
+    models = models_of(frozen, in_place=loaded.plan.renames_in_place)
     end.document["prisma"] = models
     if not end.as_json:
         end.say("\n".join(models.values()))

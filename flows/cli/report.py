@@ -12,6 +12,7 @@ from flows import report as reports
 from flows.cli.ending import ending
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.params import Request
+from flows.repository import repository
 from steps.errors import WrongUsage
 from steps.masking import mask
 from steps.target import target_of
@@ -26,6 +27,7 @@ def report(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
         with actions.desk(request, target_of(database_url)) as desk:
             trail = reports.audit_trail(desk.ledger)
             trail["durations"] = reports.durations(trail, desk.plan.plan.planned_s)
+            trail["repository"] = repository(desk) if trail["runs"] else None
             end.document |= trail
             if html:
                 try:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from deploy.mysql_server.cache import kept
-from tests.applications.schema import schemas
+from tests.applications.schema import HEAD, schemas
 
 HERE = Path(__file__).resolve().parent
+GENERATOR = HERE / "datamodel.mjs"
+READER = 'generator datamodel {\n  provider = "node ./datamodel.mjs"\n  output = "./datamodel.json"\n}'
 LIMIT_S = 300
 QUIET = {"CHECKPOINT_DISABLE": "1", "PRISMA_HIDE_UPDATE_MESSAGE": "1", "npm_config_update_notifier": "false"}
 
@@ -46,6 +51,32 @@ def clients() -> Path:
                  PRISMA_SCHEMA_ENGINE_BINARY=shutil.which("true") or "/bin/true")
 
     return kept(f"prisma-clients-{_digest(installed.name, *texts.values())}", generate)
+
+
+def datamodel(model: str, relation: str) -> dict[str, Any]:
+    """
+    Return what Prisma's own parser makes of *model*, with User's side *relation*: its models and indexes. Safe to repeat.
+
+    Fields with `@ignore` are among them, as they are for Prisma's migrations; generators are not told of them otherwise.
+
+    Raises:
+        NotInstalledError: Prisma refuses the schema; says why.
+    """
+    installed = modules()
+    text = (HEAD.format(generation="none", relation=relation) + model).replace(" @ignore", "")
+    text = re.sub(r"generator client \{.*?\}", READER, text, count=1, flags=re.DOTALL)
+
+    def generate(folder: Path) -> None:
+        (folder / "node_modules").symlink_to(installed / "node_modules")
+        shutil.copy(GENERATOR, folder)
+        (folder / "schema.prisma").write_text(text, encoding="utf-8")
+        _run("node", "node_modules/prisma/build/index.js", "generate", "--no-hints", "--schema", "schema.prisma", folder=folder,
+             PRISMA_SCHEMA_ENGINE_BINARY=shutil.which("true") or "/bin/true")
+
+    made = kept(f"prisma-datamodel-{_digest(installed.name, GENERATOR.read_text(encoding='utf-8'), text)}", generate)
+    found = json.loads((made / "datamodel.json").read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
 
 
 def _run(program: str, *arguments: str, folder: Path, **environment: str) -> None:

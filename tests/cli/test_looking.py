@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -230,6 +231,12 @@ def test_report_tells_who_why_what_and_how_it_ended_in_three_forms(here: Call, b
     for form in (text, page.read_text()):
         for fact in ("ann", "it is due", "010_widen_job_type", "first pass", "CREATE", "true"):
             assert fact in form
+    [migration] = document["repository"]["migrations"]
+    for form in (text, " ".join(html.unescape(page.read_text()).split())):
+        assert "In the application's repository" in form
+        assert f"prisma migrate resolve --applied {migration['name']}" in form
+        assert " ".join(migration["sql"].split()) in form
+        assert '+ lifecycleStatus String @default("pending")' in form
     assert "<script" not in page.read_text()
     assert "http" not in page.read_text().replace("http-equiv", "")
 
@@ -262,7 +269,8 @@ def test_report_tells_what_was_accepted_and_what_was_found(here: Call, seeded: A
 
 def test_report_of_a_virgin_database_says_that_nothing_is_on_record(there: Call) -> None:
     assert "nothing is on record" in there("report", PLAN).text
-    assert there("report", PLAN, "--json").document["runs"] == []
+    document = there("report", PLAN, "--json").document
+    assert (document["runs"], document["repository"]) == ([], None)
 
 
 def test_a_reason_with_markup_is_shown_and_not_obeyed(here: Call, seeded: App, tmp_path: Path) -> None:

@@ -67,3 +67,10 @@ def test_only_what_the_stairs_change_is_judged() -> None:
     ("INSTANT", ", ALGORITHM=INSTANT"), ("INPLACE", ", ALGORITHM=INPLACE, LOCK=NONE"), ("COPY", ", ALGORITHM=COPY")])
 def test_lock_none_goes_with_inplace_alone(algorithm: str, clause: str) -> None:
     assert Way("ALTER TABLE `t` x", algorithm).statement == f"ALTER TABLE `t` x{clause}"
+
+
+def test_all_that_a_way_sends_is_told_in_its_order() -> None:
+    """The audit trail holds it, and a migration for the application's repository is made of that."""
+    way = Way("ALTER TABLE `t` DROP INDEX `b`", "INPLACE", before=("ALTER TABLE `t` ADD INDEX `a` (`x`)",))
+
+    assert way.sent == "ALTER TABLE `t` ADD INDEX `a` (`x`);\nALTER TABLE `t` DROP INDEX `b`, ALGORITHM=INPLACE, LOCK=NONE"
