@@ -8,7 +8,7 @@ indexes on filled columns (F15), then the leaves that are due (F9). Its way back
 
 from __future__ import annotations
 
-from steps import catalogue, ddl, deploy, fk_indexes, fleet, handover_swap, leaves, passes, sync_install
+from steps import catalogue, ddl, deploy, fk_indexes, fleet, handover_swap, leaves, own_shadow_write, passes, sync_install
 from steps.errors import Stopped
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
@@ -94,7 +94,8 @@ def _nothing_is_proven(rollout: Rollout) -> None:
     rollout.ledger.reset_pass(FIRST_PASS)
     for phase in (Phase.BACKFILL, Phase.VERIFY, Phase.SHADOW_WRITE):
         if rollout.ledger.phase_state(phase) != "-":
-            rollout.ledger.set_phase(phase, "undone", {"why": "sync triggers were missing"})
+            own = own_shadow_write.recorded(rollout) if phase is Phase.SHADOW_WRITE else {}
+            rollout.ledger.set_phase(phase, "running" if own else "undone", {"why": "sync triggers were missing", **own})
 
 
 def _first_pass(rollout: Rollout) -> Outcome:
