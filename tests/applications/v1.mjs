@@ -1,9 +1,18 @@
 // V1, ADR-002 section 4: UserAiService (the new producer), the AiJob worker and the iOS list. They know lifecycleStatus and all
-// new fields. The model still has status, sessionId and answerId; status is read along and never written (F10): the triggers do.
+// new fields. The model still has status, sessionId and answerId; status is read along. Alone the triggers write it; switched on,
+// V1's own shadow write (M-AI-02-10) writes it too, by the ADR's map, and leaves it out beside `locked`, which has no old word (F10).
+const OLD_WORDS = { pending: 'pending', running: 'processing', succeeded: 'completed', failed: 'failed', cancelled: 'failed' }
+
+export const bothSides = (data) => {
+  const status = OLD_WORDS[data.lifecycleStatus]
+  return status ? { ...data, status } : data
+}
+
 export default (prisma) => {
   const jobs = (client) => client.aiJob
   return {
     jobs,
+    bothSides,
     create: (data) => jobs(prisma).create({ data }),
     waiting: () => jobs(prisma).findMany({
       where: { lifecycleStatus: 'pending' }, orderBy: { createdAt: 'asc' }, take: 5 }),
