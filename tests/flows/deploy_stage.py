@@ -13,6 +13,7 @@ from typing import Any
 from flows import actions
 from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest, Through
+from flows.standing import standing
 from steps import plan_loader
 from steps.rollout import Person, Rollout, opened
 from steps.target import ENVIRONMENT, Target
@@ -70,6 +71,10 @@ class Stage:
         return subprocess.Popen([sys.executable, "-c", "from flows.cli.app import main; main()", verb, str(self.folder), *words,
                                  "--no-prefect", "--by", "tester", "--reason", "because"], env=environment, cwd=self.folder,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def standing(self) -> dict[str, Any]:
+        """What `rollout status` tells."""
+        return standing(self._rollout((), None))
 
     def phase(self, name: str = "deploy") -> tuple[str, dict[str, Any]]:
         found = self.app.rows("SELECT state, detail FROM _rollout_phase WHERE phase = %s", name)

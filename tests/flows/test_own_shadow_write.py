@@ -87,11 +87,14 @@ def test_commands_that_come_into_the_plan_later_are_run_by_the_next_run(stage: S
     switch.forget()
     stage.run(SHADOW)
     assert (switch.asked, stage.phase("shadow_write")[0]) == ([], "done")
+    assert stage.standing()["next"].startswith("cleanup, when")
     switch.plan()
+    assert stage.standing()["next"] == "shadow_write: rollout run"
 
     assert stage.run(SHADOW).did == ["shadow_write"]
 
     assert (switch.asked, stage.phase("shadow_write")[1]["application"]) == (["on"], "writes both sides")
+    assert stage.standing()["next"].startswith("cleanup, when")
 
 
 @pytest.mark.parametrize(("on", "reason"), [("echo why; exit 3", "ended with 3: why"), ("sleep 60", "ran over its deadline of 1 s")])
