@@ -139,29 +139,20 @@ def test_a_way_back_whose_switch_sticks_undoes_nothing_else_and_may_be_repeated(
 
 
 @pytest.mark.parametrize("then", ["run", "back"])
-def test_killed_while_it_is_switched_on_it_is_switched_on_again_or_off(stage: Stage, switch: Switch, then: str) -> None:
-    switch.plan(on="kill -9 $PPID")
-    killed(stage, "run", "--through", "shadow_write")
-    assert (switch.asked, stage.phase("shadow_write")) == (["on"], ("running", ASKED_ON))
+@pytest.mark.parametrize("at", ["on", "off"])
+def test_killed_while_it_is_switched_it_is_switched_again_or_back(stage: Stage, switch: Switch, at: str, then: str) -> None:
+    switch.plan(**{at: "kill -9 $PPID"})
+    if at == "off":
+        stage.run(SHADOW)
+    killed(stage, *(("run", "--through", "shadow_write") if at == "on" else ("rollback", "shadow_write")))
+    before = switch.asked
+    assert before[-1] == at
+    assert stage.phase("shadow_write") == (("running", ASKED_ON) if at == "on" else ("going back", ASKED_OFF))
 
     switch.plan()
     (stage.run if then == "run" else stage.back)(SHADOW)
 
-    assert switch.asked == ["on", "on" if then == "run" else "off"]
-    assert stage.phase("shadow_write")[0] == ("done" if then == "run" else "undone")
-
-
-@pytest.mark.parametrize("then", ["run", "back"])
-def test_killed_while_it_is_switched_off_it_is_switched_off_again_or_on(stage: Stage, switch: Switch, then: str) -> None:
-    switch.plan(off="kill -9 $PPID")
-    stage.run(SHADOW)
-    killed(stage, "rollback", "shadow_write")
-    assert (switch.asked, stage.phase("shadow_write")) == (["on", "off"], ("going back", ASKED_OFF))
-
-    switch.plan()
-    (stage.run if then == "run" else stage.back)(SHADOW)
-
-    assert switch.asked == ["on", "off", "on" if then == "run" else "off"]
+    assert switch.asked == [*before, "on" if then == "run" else "off"]
     assert stage.phase("shadow_write")[0] == ("done" if then == "run" else "undone")
 
 
