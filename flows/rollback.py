@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flows.conductor import Conductor
-from steps import backfill, cleanup_back, ddl, deploy, drop_added, pre_deploy, shadow_write, verify
+from steps import backfill, cleanup_back, ddl, deploy, drop_added, own_shadow_write, pre_deploy, shadow_write, verify
 from steps.errors import ConnectionLost, LockTimeout, Refused, RollbackFailed, RolloutError, Stopped
 from steps.phase import FORWARD, STANDS, Phase
 from steps.rollout import Rollout
@@ -52,6 +52,8 @@ def prepare(rollout: Rollout, phases: list[Phase], *, drop_added: bool) -> None:
     """
     if Phase.CLEANUP in phases:
         cleanup_back.prepared_to_go_back(rollout)
+    if Phase.SHADOW_WRITE in phases:
+        own_shadow_write.prepared_to_go_back(rollout)
     if Phase.DEPLOY in phases:
         deploy.prepared_to_go_back(rollout)
     if Phase.PRE_DEPLOY in phases and drop_added:

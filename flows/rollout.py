@@ -13,7 +13,7 @@ from functools import partial
 
 from flows import rollback
 from flows.conductor import Conductor, PhaseModule
-from steps import backfill, cleanup, deploy, pre_deploy, shadow_write, verify
+from steps import backfill, cleanup, deploy, own_shadow_write, pre_deploy, shadow_write, verify
 from steps.errors import (
     CleanupBroke,
     DeployFailed,
@@ -21,6 +21,7 @@ from steps.errors import (
     RollbackFailed,
     RolledBack,
     RolloutError,
+    ShadowWriteFailed,
     Stopped,
     VerifyFailed,
     WaitingForPerson,
@@ -91,6 +92,9 @@ def _way_back_on_failure(rollout: Rollout, conduct: Conductor) -> Iterator[None]
             raise Stopped(failure.subject, f"V2 did not come: {failure.reason}", "nothing was taken away; correct the cause and run "
                           f"again, or `rollout rollback {rollout.plan.id} cleanup`") from None
         _go_back(rollout, failure, "the deploy was taken back", partial(deploy.failed_and_taken_back, rollout, failure))
+    except ShadowWriteFailed as failure:
+        _go_back(rollout, failure, "the sync triggers keep both sides in step as before, for both generations",
+                 partial(own_shadow_write.failed_and_taken_back, rollout))
     except CleanupBroke as failure:
         _go_back(rollout, failure, "columns and sync are back", partial(rollback.backward, rollout, conduct, [Phase.CLEANUP],
                                                                         drop_added=False))

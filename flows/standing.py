@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steps import contract, handover_names, passing, pre_deploy
+from steps import contract, handover_names, own_shadow_write, passing, pre_deploy
 from steps.errors import RolloutError
 from steps.mysql import VALUE
 from steps.own_names import folds
@@ -76,7 +76,8 @@ def _next(rollout: Rollout, phases: list[dict[str, Any]], schema: dict[str, Any]
     broken = pre_deploy.broken_sync(rollout)
     if broken:
         return f"repair: sync is broken ({broken}); rollout run"
-    entry = next((row for row in phases if row["state"] != "done"), None)
+    wanted = Phase.SHADOW_WRITE.value if own_shadow_write.is_due(rollout) else None  # its commands came into the plan after it was done
+    entry = next((row for row in phases if row["state"] != "done" or row["phase"] == wanted), None)
     return _next_phase(entry) if entry else "nothing"
 
 

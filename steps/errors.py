@@ -130,6 +130,12 @@ class DeployFailed(RolloutError):
     exit_code = 5
 
 
+class ShadowWriteFailed(RolloutError):
+    """The command that switches the application's own shadow write on or off failed or ran over its deadline."""
+
+    exit_code = 5
+
+
 class DeploySystemAway(Stopped):
     """The deploy system gave no answer; what became of a request is not known and must be looked up, never taken for a failure."""
 

@@ -26,12 +26,13 @@ from steps.plan_sections import (
     Rehearsal,
     Rename,
     SchemaStep,
+    ShadowWrite,
     ValueMap,
     Verify,
 )
 
 __all__ = ["Backfill", "Cleanup", "Deploy", "Fleet", "Handover", "Leaf", "Plan", "PlanTable", "PreDeploy", "Reconcile", "Rehearsal",
-           "Rename", "SchemaStep", "ValueMap", "Verify"]
+           "Rename", "SchemaStep", "ShadowWrite", "ValueMap", "Verify"]
 
 
 class Plan(Part):
@@ -47,6 +48,7 @@ class Plan(Part):
     backfill: Backfill = Backfill()
     handover: Handover = Handover()
     verify: Verify = Verify()
+    shadow_write: ShadowWrite = ShadowWrite()
     reconcile: Reconcile = Reconcile()
     cleanup: Cleanup = Cleanup()
     rehearsal: Rehearsal = Rehearsal()
@@ -62,6 +64,12 @@ class Plan(Part):
         columns = [name.lower() for side in sides for name in side]
         if len(set(columns)) != len(columns):
             raise ValueError("a column is in two pairs ([[sync]] and renames)")
+        return self
+
+    @model_validator(mode="after")
+    def _shadow_write_has_two_sides(self) -> Plan:
+        if self.shadow_write.enable_command and not self.filled_columns:
+            raise ValueError("shadow_write.enable_command needs a pair ([[sync]] or a rename in two columns) to write both sides of")
         return self
 
     @property

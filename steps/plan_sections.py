@@ -194,6 +194,20 @@ class Handover(Part):
     compare_rows: bool = Field(default=True, description="compare every row of the copy before it takes the table's place")
 
 
+class ShadowWrite(Part):
+    """`[shadow_write]`: how the application is told to write both sides itself (ADR section 4, M-AI-02-10), and to stop."""
+
+    enable_command: str | None = Field(default=None, min_length=1)
+    disable_command: str | None = Field(default=None, min_length=1)
+    deadline_s: int = Field(default=900, ge=1, le=86_400, description="how long either command may take")
+
+    @model_validator(mode="after")
+    def _on_and_off(self) -> ShadowWrite:
+        if (self.enable_command is None) != (self.disable_command is None):
+            raise ValueError("enable_command and disable_command go together: what is switched on must be switched off on the way back")
+        return self
+
+
 class Reconcile(Part):
     """`[reconcile]`: what to do with rows that both generations wrote while nothing kept them in step (F4)."""
 

@@ -8,7 +8,7 @@ indexes on filled columns (F15), then the leaves that are due (F9). Its way back
 
 from __future__ import annotations
 
-from steps import catalogue, ddl, deploy, fk_indexes, fleet, handover_swap, leaves, passes, sync_install
+from steps import catalogue, ddl, deploy, fk_indexes, fleet, handover_swap, leaves, own_shadow_write, passes, sync_install
 from steps.errors import Stopped
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
@@ -94,7 +94,8 @@ def _nothing_is_proven(rollout: Rollout) -> None:
     rollout.ledger.reset_pass(FIRST_PASS)
     for phase in (Phase.BACKFILL, Phase.VERIFY, Phase.SHADOW_WRITE):
         if rollout.ledger.phase_state(phase) != "-":
-            rollout.ledger.set_phase(phase, "undone", {"why": "sync triggers were missing"})
+            own = own_shadow_write.recorded(rollout) if phase is Phase.SHADOW_WRITE else {}
+            rollout.ledger.set_phase(phase, "running" if own else "undone", {"why": "sync triggers were missing", **own})
 
 
 def _first_pass(rollout: Rollout) -> Outcome:
@@ -146,16 +147,28 @@ def _sync_off(rollout: Rollout) -> Outcome:
         rollout.ledger.start_pass(FIRST_PASS)  # V0 moves on alone from here: the old side decides everywhere next time (F14)
     sync_install.take_off(rollout)
     handover_swap.finish(rollout)
-    rollout.ledger.set_phase(PHASE, "undone", {"added columns": "kept"})
+    if not rollout.plan.plan.renames_in_place:
+        _undone(rollout)
     return Outcome.DONE
 
 
+def _undone(rollout: Rollout) -> None:
+    """Only once nothing that V0 needs is missing any more: what is recorded as undone, no later rollback looks at."""
+    rollout.ledger.set_phase(PHASE, "undone", {"added columns": "kept"})
+
+
 def _reverse_renames(rollout: Rollout) -> Outcome:
-    """Both renames back, completedAt and errorMessage alike (F3): V0 names the old columns and cannot live without them."""
+    """
+    Both renames back, completedAt and errorMessage alike (F3): V0 names the old columns and cannot live without them.
+
+    Indexes on filled columns, which stand above them where the first pass came in phase 1, go along; the next run builds them anew.
+    """
     ladder, rows = rollout.ladder(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table)
-    here, to = rollout.position(), ladder.expanded - len(rollout.plan.renames)
+    names = {step.name for step in rollout.plan.pre_deploy.step if step.rename}
+    here, to = rollout.position(), min((at for at, stair in enumerate(ladder.stairs) if stair.name in names), default=ladder.expanded)
     for group in ddl.grouped(ddl.moves(ladder, here, min(here, to), rows, rollout.slowness), rollout, rows, with_sync=False):
         ddl.carry_out(rollout, group, ladder, "back")
+    _undone(rollout)
     return Outcome.DONE if here > to else Outcome.ALREADY_DONE
 
 

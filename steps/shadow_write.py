@@ -2,15 +2,16 @@
 Phase 5: both sides are written, whoever writes (ADR section 4). On the default path this is proof and the start of the soak.
 
 With `sync_from = "shadow_write"` (the ADR's order) the triggers come here, and the rows that each generation wrote alone until
-now are reconciled: the side that moved wins, and where both moved `reconcile.conflict` decides or refuses (F4). Then the canary
-writes as each generation on the live table, in a transaction that is rolled back, and every row is held against its other side.
+now are reconciled: the side that moved wins, and where both moved `reconcile.conflict` decides or refuses (F4). Where the plan
+says how, the application then begins to write both sides itself, beside the triggers (:mod:`steps.own_shadow_write`). Then the
+canary writes as each generation on the live table, in a transaction that is rolled back, and every row is held against its other side.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from steps import canary, ddl, fixes, passes, sync_install, verify
+from steps import canary, ddl, fixes, own_shadow_write, passes, sync_install, verify
 from steps.errors import Refused, Stopped, VerifyFailed
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
@@ -22,7 +23,7 @@ RECONCILE = "reconcile"
 
 
 def is_done(rollout: Rollout) -> bool:
-    if rollout.ledger.phase_state(PHASE) != "done":
+    if rollout.ledger.phase_state(PHASE) != "done" or own_shadow_write.is_due(rollout):
         return False
     late = rollout.plan.plan.syncs_late and bool(rollout.plan.filled_columns) and not rollout.cleanup_began()
     return not late or rollout.sync_state() is SyncState.ON
@@ -30,20 +31,27 @@ def is_done(rollout: Rollout) -> bool:
 
 def steps(rollout: Rollout) -> list[Step]:
     coming = [Step("sync triggers on", lambda: _sync_on(rollout)), Step(RECONCILE, lambda: _reconcile(rollout))]
-    return [*(coming if rollout.plan.plan.syncs_late else []),
+    own = [Step("the application's own shadow write on", lambda: own_shadow_write.enable(rollout))]
+    return [*(coming if rollout.plan.plan.syncs_late else []), *(own if own_shadow_write.concerns(rollout) else []),
             Step("canary on the live table", lambda: _canary(rollout)), Step("parity", lambda: _parity(rollout))]
 
 
 def back(rollout: Rollout) -> list[Step]:
-    """Ends the soak. Triggers that came in this phase go, after a last reconcile; else they belong to pre_deploy and stay."""
+    """
+    Ends the soak. The application's own shadow write stops first, while the triggers still stand.
+
+    Triggers that came in this phase go, after a last reconcile; else they belong to pre_deploy and stay.
+    """
+    own = [Step("the application's own shadow write off", lambda: own_shadow_write.disable(rollout))]
     going = [Step(f"last {RECONCILE}", lambda: _reconcile(rollout)), Step("sync triggers off", lambda: _sync_off(rollout))]
-    return [*(going if rollout.plan.plan.syncs_late else []), Step("end the soak", lambda: _end_soak(rollout))]
+    return [*(own if own_shadow_write.recorded(rollout) else []), *(going if rollout.plan.plan.syncs_late else []),
+            Step("end the soak", lambda: _end_soak(rollout))]
 
 
 def _sync_on(rollout: Rollout) -> Outcome:
     if not rollout.plan.filled_columns or rollout.sync_state() is SyncState.ON:
         return Outcome.ALREADY_DONE
-    rollout.ledger.set_phase(PHASE, "running")
+    own_shadow_write.mark(rollout, "running")
     rollout.ledger.reset_pass(RECONCILE)
     ddl.carry_out(rollout, ddl.Group((), in_hold=True, sync="on", phase=PHASE), rollout.ladder(), "forward")
     return Outcome.DONE
@@ -78,10 +86,7 @@ def _reconcile(rollout: Rollout) -> Outcome:
 def _canary(rollout: Rollout) -> Outcome:
     if not rollout.plan.filled_columns:
         return Outcome.ALREADY_DONE
-    state = rollout.sync_state()
-    if state is not SyncState.ON:
-        raise Stopped(f"table {rollout.table}", f"sync triggers: {state.value}", "run the same command again: the phase that "
-                      "brings them puts them back and looks for rows that differ")
+    own_shadow_write.needs_sync(rollout)
     rollout.check_owner()
     with rollout.timed(PHASE, "canary") as facts:
         try:
@@ -105,7 +110,7 @@ def _parity(rollout: Rollout) -> Outcome:
             wrong = verify.look(rollout).wrong  # phase 4 could not be exact without sync (F4); now it is
         if wrong:
             raise VerifyFailed(f"table {rollout.table}", "; ".join(wrong), f"on_fail = {rollout.plan.on_fail}")
-    rollout.ledger.set_phase(PHASE, "done", found)
+    own_shadow_write.mark(rollout, "done", found)
     return Outcome.DONE
 
 

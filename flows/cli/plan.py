@@ -77,7 +77,8 @@ def _document(desk: Rollout) -> dict[str, Any]:
             "triggers": [trigger.create(desk.table, definer, None) for trigger in rehearsed.triggers] if rehearsed.pairs else [],
             "first_pass": _pass_sql(desk, rehearsed.pairs),
             "first_pass_estimate": first_pass and {"estimate_ms": round(first_pass.ms, 1), "basis": first_pass.basis},
-            "verify": dict(desk.plan.queries), "deploy": desk.plan.deploy.model_dump(mode="json")}
+            "verify": dict(desk.plan.queries), "deploy": desk.plan.deploy.model_dump(mode="json"),
+            "shadow_write": desk.plan.shadow_write.model_dump(mode="json")}
 
 
 def _group(desk: Rollout, group: Group, rows: int) -> dict[str, Any]:

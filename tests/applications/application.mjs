@@ -4,6 +4,7 @@
 // the requests in hand, and when the process WATCHED_PID is gone. Bodies and answers are in the generation's own field names; its name
 // is in the header x-generation.
 // With APPLICATION_LATENCY_MS each answer comes so much later than its work is done, as of a service that has more to do.
+// `PUT /shadow-write` with {on} turns V1's own shadow write on or off while it runs; GET tells {on, sent}: how many writes had both sides.
 // A failure is answered with 500 and {code, mysql}: Prisma's code, and MySQL's number where the server said one.
 import http from 'node:http'
 import { createRequire } from 'node:module'
@@ -22,11 +23,20 @@ const adapter = new PrismaMariaDb({
 const prisma = new PrismaClient({ adapter, transactionOptions: { maxWait: 20_000, timeout: 20_000 } })
 const generation = (await import(`./${name}.mjs`)).default(prisma)
 
+const shadow = { on: false, sent: 0 }
+
+// What the generation writes, and the other side too while its own shadow write is on.
+function sides(data) {
+  const both = shadow.on ? generation.bothSides(data) : data
+  if (both !== data) shadow.sent += 1
+  return both
+}
+
 // `update`, `create` and `delete` are Prisma's own transactions: SELECT and UPDATE, INSERT and SELECT, SELECT and DELETE.
 const writes = {
-  POST: async (_, { data }) => ({ done: true, row: await generation.create(data) }),
+  POST: async (_, { data }) => ({ done: true, row: await generation.create(sides(data)) }),
   PATCH: async (id, { data, where }) => (where ? changedIf(id, where, data)
-    : { done: true, row: await generation.jobs(prisma).update({ where: { id }, data }) }),
+    : { done: true, row: await generation.jobs(prisma).update({ where: { id }, data: sides(data) }) }),
   DELETE: async (id, { where }) => ({ done: await generation.jobs(prisma).delete({ where: { id, ...where } })
     .then(() => true, (error) => { if (error.code === 'P2025') return false; throw error }) }),
 }
@@ -34,7 +44,7 @@ const writes = {
 // What another instance may want too is written with updateMany and its count. Not with `update({ where: { id, state } })`:
 // that one answers with the row even where its UPDATE came too late.
 const changedIf = (id, where, data) => held(async (tx) => {
-  const { count } = await generation.jobs(tx).updateMany({ where: { id, ...where }, data })
+  const { count } = await generation.jobs(tx).updateMany({ where: { id, ...where }, data: sides(data) })
   return count && (await generation.jobs(tx).findUnique({ where: { id } }))
 })
 
@@ -51,6 +61,7 @@ async function held(write) {
 
 async function answer(request, path, query, body) {
   if (path === '/health') return { rows: await generation.jobs(prisma).findMany({ take: 1 }) }
+  if (path === '/shadow-write' && generation.bothSides) return Object.assign(shadow, body)
   const id = decodeURIComponent(path.slice('/jobs/'.length))
   for (const part of ['data', 'where']) if (body[part]) body[part] = generation.accept(body[part])
   if (request.method !== 'GET') return writes[request.method](id, body)

@@ -90,6 +90,10 @@ class Stage:
         with actions.desk(request, self.database) as rollout:
             return actions.rollback(rollout, request, Labelled(self))
 
+    def switch(self) -> tuple[str, str]:
+        """The settings by which shadow_write turns V1's own shadow write on, and its way back turns it off."""
+        return (f"shadow_write.enable_command={self._rolling('shadow-on')}", f"shadow_write.disable_command={self._rolling('shadow-off')}")
+
     def ended(self, *, old_side_only: bool = False) -> tuple[Report, list[WrongRow]]:
         """End all traffic, and hold everything against what was acknowledged."""
         self.end()
@@ -100,8 +104,10 @@ class Stage:
         for generation in GENERATIONS:
             rolling.go(self.url, self.folder, generation)
 
+    def _rolling(self, command: str) -> str:
+        words = (sys.executable, "-m", self.module, command, str(self.folder))
+        return f"cd {shlex.quote(str(service.ROOT))} && {shlex.join(words)}"
+
     def _settings(self, *more: str) -> list[str]:
-        words = (sys.executable, "-m", self.module)
-        program = f"cd {shlex.quote(str(service.ROOT))} && {shlex.join(words)}"
-        given = [f"{key}={program} {command} {shlex.quote(str(self.folder))}" for key, command in self.commands.items()]
+        given = [f"{key}={self._rolling(command)}" for key, command in self.commands.items()]
         return [*given, "deploy.deadline_s=120", "cleanup.min_age_s=0", "cleanup.observe_s=3", *more]

@@ -90,6 +90,18 @@ def every_phase_back(stage: Stage) -> None:
     stage.soak("after the rollback of cleanup", SOAK_S)
 
 
+def own_shadow_write(stage: Stage) -> None:
+    """V1 writes both sides itself beside the triggers, stops, begins again, and V2 takes over from it."""
+    stage.start("v0")
+    stage.forward(*stage.switch())
+    stage.soak("V1's own and triggers", SOAK_S)
+    stage.back(*stage.switch(), phase=Through.SHADOW_WRITE)
+    stage.soak("triggers alone", SOAK_S)
+    stage.forward(*stage.switch())
+    stage.forward("cleanup.cooling_s=0", *stage.switch(), accept=CLEANUP, through=Through.CLEANUP)
+    stage.soak("V2 alone", SOAK_S)
+
+
 def the_adrs_own_path(stage: Stage) -> None:
     """
     Renames in place under a running V0, which is accepted: its failures are counted, not avoided.
@@ -116,8 +128,8 @@ def one_by_one(stage: Stage) -> None:
 
 
 SCENARIOS: dict[str, Callable[[Stage], None]] = {
-    "default path": through_cleanup, "verify fails": verify_fails, "every phase back": every_phase_back, "path=adr": the_adrs_own_path,
-    "one by one": one_by_one}
+    "default path": through_cleanup, "verify fails": verify_fails, "every phase back": every_phase_back,
+    "own shadow write": own_shadow_write, "path=adr": the_adrs_own_path, "one by one": one_by_one}
 STAGES: dict[str, type[Stage]] = {"one by one": ProxiedStage}
 
 

@@ -28,6 +28,7 @@ from tests.faults.boundaries import CHUNK_ROWS, Boundaries, install
 
 WHO = {"plan": "ai_analysis_job", "by": "tester", "reason": "killed and run again", "database": "command line"}
 SETTINGS = ("deploy.command=true", "deploy.rollback_command=true", "cleanup.deploy=true", "cleanup.rollback_deploy=true",
+            "shadow_write.enable_command=true", "shadow_write.disable_command=true",
             "cleanup.min_age_s=0", "cleanup.observe_s=0", "cleanup.cooling_s=0", f"backfill.first_chunk_rows={CHUNK_ROWS}",
             f"backfill.largest_chunk_rows={CHUNK_ROWS}", "backfill.target_ms=5000")
 ACCEPTED = ("cleanup", "cleanup-unseen", "discard-added", "rename-in-place")

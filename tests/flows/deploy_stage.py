@@ -13,6 +13,7 @@ from typing import Any
 from flows import actions
 from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest, Through
+from flows.standing import standing
 from steps import plan_loader
 from steps.rollout import Person, Rollout, opened
 from steps.target import ENVIRONMENT, Target
@@ -40,33 +41,40 @@ class Stage:
         self.app.run(JOB)
         self.app.run("INSERT INTO job (id, status) VALUES ('a', 'pending'), ('b', 'completed')")
 
-    def plan(self, *, cleanup: str = CLEANUP, fleet: dict[str, Any] | None = None, **deploy: Any) -> None:
-        tables = {"deploy": deploy, **({"fleet": fleet} if fleet is not None else {})}
+    def plan(self, *, cleanup: str = CLEANUP, head: str = "", fleet: dict[str, Any] | None = None,
+             shadow_write: dict[str, Any] | None = None, **deploy: Any) -> None:
+        wanted = {"deploy": deploy, "fleet": fleet, "shadow_write": shadow_write}
+        tables = {name: keys for name, keys in wanted.items() if keys is not None}
         text = "".join(f"\n[{name}]\n" + "".join(f"{key} = {toml(value)}\n" for key, value in keys.items())
                        for name, keys in tables.items())
-        written(self.folder, tail=f"{SYNC}{text}\n{cleanup}")
+        written(self.folder, head=head, tail=f"{SYNC}{text}\n{cleanup}")
 
     def _rollout(self, accepted: tuple[str, ...], deployed_by: str | None) -> Rollout:
         plan = plan_loader.load(str(self.folder))
         return self.stack.enter_context(opened(plan, self.target, Person("tester", "because", deployed_by), frozenset(accepted)))
 
-    def run(self, through: Through = Through.DEPLOY, accepted: tuple[str, ...] = ACCEPTED,
-            deployed_by: str | None = None) -> actions.Result:
+    def run(self, through: Through = Through.DEPLOY, accepted: tuple[str, ...] = ACCEPTED, deployed_by: str | None = None,
+            conductor: PlainConductor | None = None) -> actions.Result:
         request = RunRequest(plan=str(self.folder), by="tester", reason="because", through=through)
-        return actions.run(self._rollout(accepted, deployed_by), request, PlainConductor())
+        return actions.run(self._rollout(accepted, deployed_by), request, conductor or PlainConductor())
 
     def back(self, phase: Through = Through.DEPLOY, accepted: tuple[str, ...] = ACCEPTED,
              deployed_by: str | None = None) -> actions.Result:
         request = RollbackRequest(plan=str(self.folder), by="tester", reason="because", phase=phase)
         return actions.rollback(self._rollout(accepted, deployed_by), request, PlainConductor())
 
-    def process(self) -> subprocess.Popen[str]:
-        """`rollout run --through deploy` as a process of its own, to be killed."""
+    def process(self, verb: str = "run", *words: str) -> subprocess.Popen[str]:
+        """`rollout run --through deploy`, or another *verb* with its *words*, as a process of its own, to be killed."""
+        words = words or ("--through", "deploy")
         url = self.target.url.render_as_string(hide_password=False)
         environment = {**os.environ, ENVIRONMENT: url, "PYTHONPATH": str(ROOT)}
-        return subprocess.Popen([sys.executable, "-c", "from flows.cli.app import main; main()", "run", str(self.folder), "--no-prefect",
-                                 "--through", "deploy", "--by", "tester", "--reason", "because"], env=environment, cwd=self.folder,
+        return subprocess.Popen([sys.executable, "-c", "from flows.cli.app import main; main()", verb, str(self.folder), *words,
+                                 "--no-prefect", "--by", "tester", "--reason", "because"], env=environment, cwd=self.folder,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def standing(self) -> dict[str, Any]:
+        """What `rollout status` tells."""
+        return standing(self._rollout((), None))
 
     def phase(self, name: str = "deploy") -> tuple[str, dict[str, Any]]:
         found = self.app.rows("SELECT state, detail FROM _rollout_phase WHERE phase = %s", name)

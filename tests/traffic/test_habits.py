@@ -16,7 +16,7 @@ from deploy.mysql_server import Server
 from flows import actions
 from flows.conductor import PlainConductor
 from flows.demo.traffic import final_check, seed
-from flows.demo.traffic.generations import GENERATIONS
+from flows.demo.traffic.generations import GENERATIONS, NEW_SIDE, OLD_SIDE, mapping
 from flows.demo.traffic.journal import Journal
 from flows.demo.traffic.session import Session
 from flows.params import RunRequest, Through
@@ -39,21 +39,32 @@ class Writer:
     app: App
     journal: Journal
     user: str
+    writing_both: tuple[str, ...] = ()
 
     def insert(self, generation: str, jobs: dict[str, dict[str, Any]], verb: str = "INSERT", tail: str = "") -> None:
         """One statement for all *jobs*."""
         jobs = {job: {"userId": self.user, **BASE, **values} for job, values in jobs.items()}
-        rows = [{"id": job, **GENERATIONS[generation].physical(values)} for job, values in jobs.items()]
+        rows = [{"id": job, **self.row(generation, values)} for job, values in jobs.items()]
         places = ", ".join(f"({', '.join(['%s'] * len(rows[0]))})" for _ in rows)
         self.app.run(f"{verb} INTO AiAnalysisJob ({', '.join(rows[0])}) VALUES {places} {tail}", *(v for row in rows for v in row.values()))
         for job, values in jobs.items():
             self.note(generation, job, "create", values)
 
     def update(self, generation: str, job: str, values: dict[str, Any]) -> None:
-        row = GENERATIONS[generation].physical(values)
+        row = self.row(generation, values)
         sets = ", ".join(f"{column} = %s" for column in row)
         self.app.run(f"UPDATE AiAnalysisJob SET {sets} WHERE id = %s", *row.values(), job)
         self.note(generation, job, "update", values)
+
+    def row(self, generation: str, values: dict[str, Any]) -> dict[str, Any]:
+        """What *generation* sends: its own side, and the other one too if it writes both itself (M-AI-02-10)."""
+        own = GENERATIONS[generation].physical(values)
+        if generation not in self.writing_both:
+            return own
+        other = {side.get(name, name): value for side in (OLD_SIDE, NEW_SIDE) for name, value in values.items() if name != "state"}
+        state = values.get("state")
+        words = {"lifecycleStatus": state, "status": mapping().to_old.get(str(state))} if state else {}
+        return {**other, **{column: word for column, word in words.items() if word}}  # `locked` has no old word: the old side stays
 
     def delete(self, generation: str, job: str) -> None:
         assert self.app.run("DELETE FROM AiAnalysisJob WHERE id = %s", job) == 1
@@ -74,8 +85,8 @@ def upserted_anew(writer: Writer, me: str, _: str) -> None:
 
 def upserted_again(writer: Writer, me: str, other: str) -> None:
     writer.insert(other, {"j": RUNNING})
-    state, finished = GENERATIONS[me].column("state"), GENERATIONS[me].column("finished")
-    writer.insert(me, {"j": SUCCEEDED}, tail=f"ON DUPLICATE KEY UPDATE {state} = VALUES({state}), {finished} = VALUES({finished})")
+    columns = writer.row(me, {"state": "succeeded", "finished": DONE_AT})
+    writer.insert(me, {"j": SUCCEEDED}, tail=f"ON DUPLICATE KEY UPDATE {', '.join(f'{c} = VALUES({c})' for c in columns)}")
 
 
 def many_at_once(writer: Writer, me: str, _: str) -> None:
@@ -161,6 +172,18 @@ def writer(url: str, tmp_path: Path) -> Iterator[Writer]:
     app.close()
 
 
+@pytest.fixture
+def without_triggers(writer: Writer) -> Iterator[Writer]:
+    """The same on a table whose triggers are away for the while."""
+    made = [str(writer.app.rows(f"SHOW CREATE TRIGGER {name}")[0][2]) for name in writer.app.triggers()]
+    assert len(made) == 2
+    for name in writer.app.triggers():
+        writer.app.run(f"DROP TRIGGER {name}")
+    yield writer
+    for statement in made:
+        writer.app.run(statement)
+
+
 @pytest.mark.parametrize(("me", "other"), [("v0", "v1"), ("v1", "v0")])
 @pytest.mark.parametrize("habit", HABITS, ids=lambda habit: habit.__name__)
 def test_both_sides_show_the_last_write_whatever_the_habit(
@@ -168,6 +191,38 @@ def test_both_sides_show_the_last_write_whatever_the_habit(
     habit(writer, me, other)
 
     assert final_check(url, tmp_path) == []
+
+
+@pytest.mark.parametrize(("me", "other"), [("v0", "v1"), ("v1", "v0")])
+@pytest.mark.parametrize("habit", HABITS, ids=lambda habit: habit.__name__)
+def test_v1s_own_shadow_write_and_the_triggers_leave_each_other_alone(
+        writer: Writer, url: str, tmp_path: Path, habit: Callable[[Writer, str, str], None], me: str, other: str) -> None:
+    writer.writing_both = ("v1",)
+
+    habit(writer, me, other)
+
+    assert final_check(url, tmp_path) == []
+
+
+@pytest.mark.parametrize(("me", "other"), [("v0", "v1"), ("v1", "v0")])
+@pytest.mark.parametrize("habit", HABITS, ids=lambda habit: habit.__name__)
+def test_without_triggers_both_sides_are_right_where_old_code_writes_both_too(
+        without_triggers: Writer, url: str, tmp_path: Path, habit: Callable[[Writer, str, str], None], me: str, other: str) -> None:
+    """The ADR's own picture: no V0 is left, and what is left of its code in V1's release writes both columns like the new code."""
+    without_triggers.writing_both = ("v0", "v1")
+
+    habit(without_triggers, me, other)
+
+    assert final_check(url, tmp_path) == []
+
+
+def test_without_triggers_v1s_own_shadow_write_does_not_bring_v0s_writes_to_v1(
+        without_triggers: Writer, url: str, tmp_path: Path) -> None:
+    without_triggers.writing_both = ("v1",)
+
+    in_turns(without_triggers, "v1", "v0")
+
+    assert {row.column for row in final_check(url, tmp_path)} == {"lifecycleStatus", "internalErrorMessage"}
 
 
 def test_replace_by_v0_loses_what_only_the_new_side_knows_and_nothing_else(writer: Writer, url: str, tmp_path: Path) -> None:
@@ -179,14 +234,7 @@ def test_replace_by_v0_loses_what_only_the_new_side_knows_and_nothing_else(write
     assert writer.app.rows("SELECT queueName, inputRef, lifecycleStatus FROM AiAnalysisJob") == [("ai-interactive", None, "succeeded")]
 
 
-def test_the_judge_sees_what_would_go_wrong_without_the_triggers(writer: Writer, url: str, tmp_path: Path) -> None:
-    made = [str(writer.app.rows(f"SHOW CREATE TRIGGER {name}")[0][2]) for name in writer.app.triggers()]
-    assert len(made) == 2
-    for name in writer.app.triggers():
-        writer.app.run(f"DROP TRIGGER {name}")
-
-    touched_twice(writer, "v0", "v1")
-    for statement in made:
-        writer.app.run(statement)
+def test_the_judge_sees_what_would_go_wrong_without_the_triggers(without_triggers: Writer, url: str, tmp_path: Path) -> None:
+    touched_twice(without_triggers, "v0", "v1")
 
     assert {row.column for row in final_check(url, tmp_path)} == {"lifecycleStatus", "finishedAt", "internalErrorMessage"}

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from deploy.mysql_server import Server
-from flows.demo.traffic import Report, seed
+from flows.demo.traffic import Report
 from flows.demo.traffic.failure import LOST, ApplicationFailedError
 from flows.demo.traffic.generations import GENERATIONS, V0_COLUMNS
 from flows.demo.traffic.http_model import HttpModel
@@ -25,24 +23,12 @@ from tests.applications.stage import Stage
 
 pytestmark = pytest.mark.timeout(600)  # the first of these tests may have to install Node packages
 
-ROWS = 200
 SOAK_S = 2.0
 
 
 @pytest.fixture(autouse=True)
 def slept() -> None:
     """Waits are real here: tries for a gap a millisecond apart would kill transactions of the traffic (F24)."""
-
-
-@pytest.fixture
-def stage(server: Server, tmp_path: Path) -> Iterator[Stage]:
-    url = f"{server.url}traffic_{tmp_path.name[-40:]}".replace("-", "_")
-    seed(url, ROWS)
-    with Stage(url, tmp_path) as stage:
-        yield stage
-    session = Session(url, "test")
-    session.run(f"DROP DATABASE `{stage.database.schema}`")
-    session.close()
 
 
 def seen(report: Report, label: str) -> dict[str, int]:

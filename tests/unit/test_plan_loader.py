@@ -42,6 +42,9 @@ def test_an_unknown_name_is_wrong_usage_and_the_shipped_ones_are_named() -> None
     (SYNC + "\n[deploy]\n# why\ndeadline_s = 0\n", "deadline_s", "greater than or equal to 1"),
     (SYNC + '\n[depoly]\nhow = "manual"\n', "[depoly]", "unknown key"),
     (SYNC.replace("keep_old", "keep_odl"), "keep_odl", "unknown key"),
+    (SYNC + '\n[shadow_write]\nenable_command = "true"\n', "[shadow_write]", "go together: what is switched on must be switched off"),
+    (SYNC + '\n[shadow_write]\ndisable_command = "true"\n', "[shadow_write]", "go together"),
+    (SYNC + '\n[shadow_write]\nenable_command = ""\ndisable_command = "true"\n', "enable_command", "at least 1 character"),
     (SYNC + "\n[sql_text]\nx = 1\n", "[sql_text]", "unknown key"),
     (SYNC + SYNC.replace('"state"', '"other"').replace("running = ", "runing = ").replace('"status"', '"b"'), "runing", "running"),
 ])
@@ -58,6 +61,21 @@ def test_a_complaint_names_file_and_line(tmp_path: Path, tail: str, text: str, r
     assert path == str(file)
     assert int(line) in (wanted, begins)
     assert int(line) == wanted or "running" in reason
+
+
+def test_a_shadow_write_of_the_application_needs_a_pair(tmp_path: Path) -> None:
+    written(tmp_path, tail='[shadow_write]\nenable_command = "on"\ndisable_command = "off"\n')
+
+    with pytest.raises(PlanInvalid, match="needs a pair"):
+        load(tmp_path)
+
+
+def test_a_shadow_write_of_the_application_is_no_part_of_the_plans_identity(tmp_path: Path) -> None:
+    plain = load(written(tmp_path))
+    switched = plan_loader.load(str(tmp_path), ("shadow_write.enable_command=true", "shadow_write.disable_command=false"))
+
+    assert (switched.shadow_write.enable_command, switched.shadow_write.disable_command) == ("true", "false")
+    assert switched.identity_hash() == plain.identity_hash()
 
 
 def test_all_findings_come_at_once(tmp_path: Path) -> None:
