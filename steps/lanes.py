@@ -48,8 +48,8 @@ def along(fixer: Fixer, start: Key | None, end: Key | None, pace: Pace, throttle
     """Fix chunk after chunk behind *start* up to *end*; returns how many rows were skipped because somebody held them."""
     walk, cursor, skipped = fixer.walk, start, 0
     settings = walk.settings
-    rows = settings.first_chunk_rows
-    while True:
+    rows = pace.chunk_rows or settings.first_chunk_rows
+    while end is None or cursor != end:
         throttle.turn(pace)
         if ended():
             return skipped
@@ -68,8 +68,9 @@ def along(fixer: Fixer, start: Key | None, end: Key | None, pace: Pace, throttle
             pace.ended()
         if lanes == 1:
             pace.told(pace.progress())
-        rows = next_size(rows, took_s, settings.target_ms, settings.largest_chunk_rows)
+        rows = pace.chunk_rows = next_size(rows, took_s, settings.target_ms, settings.largest_chunk_rows)
         waits.sleep_s(min(took_s * throttle.rest_share, LONGEST_REST_S))
+    return skipped
 
 
 class Lanes:

@@ -44,12 +44,13 @@ class Pace:
     """
     The counters of one pass in this run, shared by its lanes. Time in which it was paused is not time of work.
 
-    *told* hears of each chunk on one connection; of several, whoever started the lanes tells it.
+    *told* hears of each chunk on one connection; of several, whoever started the lanes tells it. *chunk_rows* is the size at which
+    chunks take the time they should; 0 while nobody knows.
     """
 
     def __init__(self, name: str, told: Callable[[Progress], None]) -> None:
         self.name, self.told = name, told
-        self.sweep = self.examined = self.changed = self.estimated = 0
+        self.sweep = self.examined = self.changed = self.estimated = self.chunk_rows = 0
         self.lock = threading.RLock()
         self.paused_for = ""
         self.chunk_s: list[float] = []

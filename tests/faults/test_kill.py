@@ -23,8 +23,8 @@ from tests.faults.stage import Copy, Executioner, Stage
 FULL = bool(os.environ.get("ROLLOUT_FULL_MATRIX"))
 KILLED = -9
 START = {"run": "baseline", "cleanup": "v1 lives", "back": "shadow write", "back-drop": "shadow write", "back-cleanup": "dropped"}
-EVERY = 45  # of the points outside holds
-CLONE_EVERY = 100
+EVERY = 70  # of the points outside holds
+CLONE_EVERY = 200
 V0_GOES_ON = (f"UPDATE {TABLE} SET status = 'failed', completedAt = '2026-06-06 06:06:06.666', errorMessage = 'after', "
               "updatedAt = updatedAt WHERE id IN ('c000003', 'c000004')")
 

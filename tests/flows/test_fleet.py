@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 
@@ -105,8 +106,15 @@ def test_the_last_sessions_have_time_to_end(stage: Stage, connect: Connect, monk
     stage.run()
     stage.back()
     left = connect("app-v1")
-    monkeypatch.setattr(fleet.waits, "sleep_s", lambda _: left.close() if left.open else None)
+    number = left.thread_id()
 
+    def ends(_seconds: float) -> None:
+        if left.open:
+            left.close()
+            while stage.app.value(f"SELECT COUNT(*) FROM performance_schema.threads WHERE PROCESSLIST_ID = {number}"):
+                threading.Event().wait(0.01)  # the server takes a moment; `pytest-timeout` is the bound
+
+    monkeypatch.setattr(fleet.waits, "sleep_s", ends)
     stage.back(Through.PRE_DEPLOY)
 
     detail = json.loads(stage.app.value("SELECT detail FROM _rollout_event WHERE step = 'fleet: v1 and v2 gone'"))
