@@ -26,14 +26,14 @@ class ProgressArtifact:
         self._id: UUID | None = None
         self._told_s = float("-inf")
         self._telling: threading.Thread | None = None
-        self._gave_up = False
+        self._gave_up = self._paused = False
 
     def __call__(self, progress: Progress) -> None:
         self.then(progress)
-        ended = progress.rows_left == 0
-        if self._gave_up or (self._telling and self._telling.is_alive()) or (waits.now_s() - self._told_s < EVERY_S and not ended):
+        hurry = progress.ended or bool(progress.paused_for) != self._paused
+        if self._gave_up or (self._telling and self._telling.is_alive()) or (waits.now_s() - self._told_s < EVERY_S and not hurry):
             return
-        self._told_s = waits.now_s()
+        self._told_s, self._paused = waits.now_s(), bool(progress.paused_for)
         context = contextvars.copy_context()
         self._telling = threading.Thread(target=lambda: context.run(self._tell, progress), daemon=True)
         self._telling.start()

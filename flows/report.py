@@ -62,7 +62,7 @@ def _pace(phase: str, rollout: Rollout) -> list[Event]:
     """What this run's passes told the ledger by themselves: pauses with their reasons, rate and chunk times."""
     return [Event(event["phase"], f"{event['step']}, {event['outcome']}", event["outcome"], detail=event["detail"])
             for event in rollout.ledger.events() if event["run_id"] == rollout.ledger.run_id and event["phase"] in phase
-            and event["step"].startswith(("pass ", "pace of pass "))]
+            and event["step"].startswith(("pass ", "pass, ", "pace of pass "))]
 
 
 def text(trail: dict[str, Any], *, with_sql: bool = True) -> str:

@@ -26,11 +26,12 @@ def standing(rollout: Rollout) -> dict[str, Any]:
     phases = [{"phase": phase.value, "state": recorded.get(phase, {}).get("state", "not begun"),
                "at": recorded.get(phase, {}).get("at"), "detail": recorded.get(phase, {}).get("detail", {})} for phase in FORWARD]
     known = rollout.ledger.plan()
-    schema = _schema(rollout, begun=known is not None)
+    schema, owner = _schema(rollout, begun=known is not None), _owner(rollout)
     return {"table": f"{rollout.schema}.{rollout.table}", "plan": rollout.plan.id, "path": rollout.plan.plan.path,
             "same_plan_as_begun": not plan_differences(rollout) if known else None,
             "contract": _contract(rollout, phases), "phases": phases, **schema,
-            "passes": passing.passes(rollout.ledger), "working_on_it": _owner(rollout), "next": _next(rollout, phases, schema),
+            "passes": passing.passes(rollout.ledger, at_work=bool(owner and owner["alive"])),
+            "working_on_it": owner, "next": _next(rollout, phases, schema),
             "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan),
             "handover_left": handover_names.left(rollout.session, rollout.schema, rollout.table)}
 

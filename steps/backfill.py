@@ -17,6 +17,7 @@ from steps.step import Step
 
 PHASE = Phase.BACKFILL
 PASS = "backfill"  # noqa: S105  # a pass over rows
+CLOSING = "closing"
 
 
 def is_done(rollout: Rollout) -> bool:
@@ -50,7 +51,7 @@ def _closing_pass(rollout: Rollout) -> Outcome:
     found: dict[str, object] = {}
     with rollout.timed(PHASE, "closing pass") as facts:
         if rollout.plan.filled_columns:
-            left = passes.disagreements(rollout.walk())
+            left = passes.looked(rollout.walk(), rollout.ledger, CLOSING, rollout.told)
             found = {"rows examined": left.rows_examined, "rows that differ": left.count, "keys": list(left.keys)}
             facts |= {"rows": left.rows_examined, "differ": left.count, "keys": list(left.keys)}
     rollout.ledger.set_phase(PHASE, "done", found)

@@ -1,8 +1,8 @@
 """
 What a person wants of a pass at work: pause, resume, a limit, stop. One ledger row, so that another machine or the UI can say it too.
 
-A pass looks every half second. A pause and a limit stay until they are taken back, also across runs; a stop is for the pass at
-work, and obeyed once.
+A pass looks every half second. A pause and a limit stay until they are taken back, also across runs; a stop is for the run at
+work, obeyed once, by the pass at work or the next one of that run, and takes a pause with it.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def ask(ledger: Ledger, wanted: str, actor: str, reason: str) -> None:
     _write(ledger, "wanted", wanted, actor, reason)
 
 
-def limit(ledger: Ledger, rows_per_s: int | None, actor: str, reason: str) -> None:
-    """At most *rows_per_s* from now on, over all connections together; None takes the limit away."""
-    _write(ledger, "rows_per_s", rows_per_s, actor, reason)
+def limit(ledger: Ledger, rows_per_s: int | None) -> None:
+    """At most *rows_per_s* from now on, over all connections together; None takes the limit away. Who paused stays who paused."""
+    _write(ledger, "rows_per_s", rows_per_s)
 
 
 def obeyed(ledger: Ledger) -> None:
@@ -53,10 +53,10 @@ def obeyed(ledger: Ledger) -> None:
     ledger.session.run(f"UPDATE {ledger.table('control')} SET wanted = {VALUE} {THIS_PLAN} AND wanted = {VALUE}", RUN, *ledger.key, STOP)
 
 
-def _write(ledger: Ledger, column: str, value: str | int | None, actor: str, reason: str) -> None:
-    """In one statement, so that nobody reads an old wish with a new name under it."""
+def _write(ledger: Ledger, column: str, value: str | int | None, actor: str = "", reason: str = "") -> None:
+    """In one statement, so that nobody reads an old wish with a new name under it. The name is of whoever said run, pause or stop."""
     first = {"wanted": RUN, "rows_per_s": None} | {column: value}
+    changed = ("wanted", "actor", "reason", "at") if column == "wanted" else (column,)
     ledger.session.run(f"INSERT INTO {ledger.table('control')} (table_schema, table_name, plan_id, wanted, rows_per_s, actor, reason, at) "
-                       f"VALUES ({', '.join([VALUE] * 7)}, UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE {column} = VALUES({column}), "
-                       "actor = VALUES(actor), reason = VALUES(reason), at = VALUES(at)", *ledger.key, *first.values(), mask(actor),
-                       mask(reason))
+                       f"VALUES ({', '.join([VALUE] * 7)}, UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE "
+                       + ", ".join(f"{name} = VALUES({name})" for name in changed), *ledger.key, *first.values(), mask(actor), mask(reason))

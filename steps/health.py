@@ -8,8 +8,10 @@ for the history list, SELECT on performance_schema for the application's commits
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from steps import masking, waits
 from steps.errors import RolloutError, StatementFailed
@@ -17,6 +19,8 @@ from steps.ledger import Ledger
 from steps.mysql import VALUE, Session
 from steps.plan import Backfill
 from steps.target import target_of
+
+PATIENCE_S = 0.3
 
 
 @dataclass(frozen=True)
@@ -116,16 +120,24 @@ class Replica:
     def __init__(self, ledger: Ledger, name: str, where: str, limit_s: float) -> None:
         self.ledger, self.name, self.where, self.limit_s = ledger, name, where, limit_s
         self._session: Session | None = None
-        self._asked_s = float("inf")
+        self._asked_s = waits.now_s()
+        self._asking: threading.Thread | None = None
+        self._answer: tuple[datetime | None, str] = (None, "")
 
     def read(self) -> Reading:
+        """
+        Ask, and wait a moment for the answer; one that does not come is one that is behind since it was asked last with success.
+
+        A replica that hangs holds up nobody: neither a stop nor the heartbeat waits for it.
+        """
         what = f"lag of replica {self.where}"
-        try:
-            beat = self._beat()
-        except (RolloutError, OSError) as error:
-            self.close()
-            return Reading(what, None, self.limit_s, " s", masking.mask(getattr(error, "reason", str(error))))
-        self._asked_s = min(self._asked_s, waits.now_s())
+        if not (self._asking and self._asking.is_alive()):
+            self._asking = threading.Thread(target=self._ask, daemon=True)
+            self._asking.start()
+        self._asking.join(PATIENCE_S)
+        beat, trouble = self._answer
+        if trouble:
+            return Reading(what, None, self.limit_s, " s", trouble)
         if beat is None:  # the first heartbeat is on its way, or will never come
             return Reading(what, waits.now_s() - self._asked_s, self.limit_s, " s")
         behind = self.ledger.session.value(
@@ -133,18 +145,26 @@ class Replica:
             f"AND table_name = {VALUE} AND plan_id = {VALUE} AND `pass` = {VALUE}", beat, *self.ledger.key, self.name)
         return Reading(what, max(0.0, float(behind or 0)), self.limit_s, " s")
 
-    def _beat(self) -> object:
+    def _ask(self) -> None:
+        try:
+            self._answer = (self._beat(), "")
+        except (RolloutError, OSError) as error:
+            self.close()
+            self._answer = (None, masking.mask(getattr(error, "reason", str(error))))
+
+    def _beat(self) -> datetime | None:
         if self._session is None:
             url = os.environ.get(self.where)
             if not url:
                 raise StatementFailed(self.where, f"the environment variable {self.where} is not set")
             self._session = Session(target_of(url), read_timeout_s=5)
-        return self._session.value(
+        found: datetime | None = self._session.value(
             f"SELECT at FROM {self.ledger.table('pace')} WHERE table_schema = {VALUE} AND table_name = {VALUE} AND plan_id = {VALUE} "
             f"AND `pass` = {VALUE}", *self.ledger.key, self.name)
+        return found
 
     def close(self) -> None:
         """Safe to repeat; the next look connects anew."""
-        if self._session:
-            self._session.close()
-        self._session = None
+        session, self._session = self._session, None
+        if session:
+            session.close()

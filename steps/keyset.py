@@ -139,7 +139,7 @@ def _decoded(kind: str, text: str) -> Any:
     if kind == "d":
         return date.fromisoformat(text)
     if kind == "n":
-        return Decimal(text) if "." in text else int(text)
+        return Decimal(text) if set(text) & set(".E") else int(text)
     return text
 
 

@@ -50,7 +50,7 @@ def along(fixer: Fixer, start: Key | None, end: Key | None, pace: Pace, throttle
     settings = walk.settings
     rows = pace.chunk_rows or settings.first_chunk_rows
     while end is None or cursor != end:
-        throttle.turn(pace)
+        throttle.turn(pace, alone=lanes == 1)
         if ended():
             return skipped
         walk.check()
@@ -58,6 +58,9 @@ def along(fixer: Fixer, start: Key | None, end: Key | None, pace: Pace, throttle
         asked = throttle.most_rows(rows, lanes)
         chunk = walk.keyset.next_stretch(walk.session, cursor, asked, end)
         if chunk is None:
+            if end is None and not pace.progress().ended:
+                pace.ended()
+                pace.told(pace.progress())
             return skipped
         changed, held = fixer.fix(chunk)
         cursor, skipped = chunk.end, skipped + held

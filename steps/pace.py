@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from steps import waits
 
 RECENT_S = 20.0
+LEAST_S = 1.0
 BARS = "▁▂▃▄▅▆▇█"
 MOST_BARS = 40
 
@@ -19,7 +20,8 @@ class Progress:
     """
     How far a pass is: rows seen by this sweep, rows changed by all sweeps, the server's estimate of all rows, the sweep.
 
-    *rows_per_s* is over the last twenty seconds of work, *paused_for* says why it does not work now.
+    *rows_per_s* is over the last twenty seconds of work, *paused_for* says why it does not work now, *limit* how many rows a second it
+    may do at most. *ended*: nothing lies behind the last row seen; until then an estimate that was passed is known to be too low.
     """
 
     name: str
@@ -29,15 +31,20 @@ class Progress:
     sweep: int
     rows_per_s: float = 0.0
     paused_for: str = ""
+    ended: bool = False
+    limit: int | None = None
 
     @property
-    def rows_left(self) -> int:
-        return max(0, self.rows_estimated - self.rows_examined)
+    def rows_left(self) -> int | None:
+        """By the server's estimate; None where there are more rows than it says."""
+        left = self.rows_estimated - self.rows_examined
+        return 0 if self.ended else left if left > 0 else None
 
     @property
     def eta_s(self) -> float | None:
         """Seconds of work that are left of this sweep; None while nobody can know."""
-        return self.rows_left / self.rows_per_s if self.rows_per_s else None
+        left, rate = self.rows_left, min(self.rows_per_s, self.limit or self.rows_per_s)
+        return 0 if left == 0 else left / rate if left and rate else None
 
 
 class Pace:
@@ -45,12 +52,14 @@ class Pace:
     The counters of one pass in this run, shared by its lanes. Time in which it was paused is not time of work.
 
     *told* hears of each chunk on one connection; of several, whoever started the lanes tells it. *chunk_rows* is the size at which
-    chunks take the time they should; 0 while nobody knows.
+    chunks take the time they should, 0 while nobody knows; *seen* are this run's rows, *examined* the sweep's, of all runs.
     """
 
     def __init__(self, name: str, told: Callable[[Progress], None]) -> None:
         self.name, self.told = name, told
-        self.sweep = self.examined = self.changed = self.estimated = self.chunk_rows = 0
+        self.sweep = self.examined = self.changed = self.estimated = self.chunk_rows = self.seen = 0
+        self.limit: int | None = None
+        self._ended = False
         self.lock = threading.RLock()
         self.paused_for = ""
         self.chunk_s: list[float] = []
@@ -62,14 +71,13 @@ class Pace:
     def begin(self, sweep: int, examined: int, changed: int, estimated: int) -> None:
         """A sweep begins, or goes on, from these counters; what was worked between sweeps is not the rows' time."""
         with self.lock:
-            self.sweep, self.examined, self.changed, self.estimated = sweep, examined, changed, estimated
+            self.sweep, self.examined, self.changed, self.estimated, self._ended = sweep, examined, changed, estimated, False
             self._recent = deque([(self.worked_s(), 0)])
 
     def did(self, rows: int, changed: int, took_s: float) -> None:
         """Count one chunk."""
         with self.lock:
-            self.examined, self.changed = self.examined + rows, self.changed + changed
-            self.estimated = max(self.estimated, self.examined)
+            self.examined, self.changed, self.seen = self.examined + rows, self.changed + changed, self.seen + rows
             self.chunk_s.append(took_s)
             now_s = self.worked_s()
             self._recent.append((now_s, rows))
@@ -80,7 +88,7 @@ class Pace:
     def ended(self) -> None:
         """Nothing lies behind the last chunk: now the number of rows is known."""
         with self.lock:
-            self.estimated = self.examined
+            self.estimated, self._ended = self.examined, True
 
     def pause(self, why: str) -> None:
         """The clock of work stands still until :meth:`go_on`. Safe to repeat."""
@@ -109,8 +117,9 @@ class Pace:
         with self.lock:
             seconds = self._recent[-1][0] - self._recent[0][0]
             rows = sum(rows for _, rows in self._recent) - self._recent[0][1]
-            return Progress(self.name, self.examined, self.changed, self.estimated, self.sweep, rows / seconds if seconds > 0 else 0.0,
-                            self.paused_for)
+            measured = seconds >= LEAST_S or self._ended  # the first chunks are small, and say nothing of those that follow
+            return Progress(self.name, self.examined, self.changed, self.estimated, self.sweep,
+                            rows / seconds if measured and seconds > 0 else 0.0, self.paused_for, self._ended, self.limit)
 
     def summary(self) -> dict[str, float | int | str]:
         """Rate, pauses and how long chunks took, for the audit trail."""

@@ -23,8 +23,9 @@ from steps.pace import Pace, Progress
 from steps.throttle import Throttle
 from steps.walk import Walk
 
-__all__ = ["Disagreement", "Progress", "Walk", "disagreements", "fill"]
+__all__ = ["Disagreement", "Progress", "Walk", "disagreements", "fill", "looked"]
 SHOWN_KEYS = 10
+SHOWN_ERRORS = 3
 SECOND_LOOK_S = 0.2
 
 
@@ -51,29 +52,48 @@ def fill(walk: Walk, ledger: Ledger, name: str, told: Callable[[Progress], None]
     ledger.start_pass(name)
     indexed, pace = filled_column_is_indexed(walk), Pace(name, told)
     with nullcontext() if indexed else spared(walk), Throttle(ledger, name, walk.settings) as throttle:
-        for sweep in range(1, walk.settings.max_passes + 1):
-            quarantine.clear(ledger, name)
-            skipped = _sweep(walk, throttle, pace, indexed=indexed)
-            left = disagreements(walk)
-            ledger.end_sweep(name, finished=not left.fixable)
-            if not left.fixable:
-                throttle.sum_up(pace)
-                return left
-            _stop_at_refused(walk, ledger, name)
-            waits.sleep_s(min(0.1 * sweep, 2))
+        try:
+            left = _sweeps(walk, throttle, pace, indexed=indexed)
+        except Stopped:
+            throttle.sum_up(pace, "stopped")
+            raise
+        throttle.sum_up(pace)
+        return left
+
+
+def _sweeps(walk: Walk, throttle: Throttle, pace: Pace, *, indexed: bool) -> Disagreement:
+    ledger, name = throttle.ledger, throttle.name
+    for sweep in range(1, walk.settings.max_passes + 1):
+        quarantine.clear(ledger, name)
+        skipped = _sweep(walk, throttle, pace, indexed=indexed)
+        left = disagreements(walk, before_each=lambda: throttle.turn(pace, alone=True))
+        ledger.end_sweep(name, finished=not left.fixable)
+        if not left.fixable:
+            return left
+        _stop_at_refused(walk, ledger, name)
+        waits.sleep_s(min(0.1 * sweep, 2))
     raise Stopped(f"pass {name} over {walk.keyset.table}", f"{skipped} rows stayed locked by the application through "
                   f"{walk.settings.max_passes} sweeps", "run the same command again, or raise backfill.max_passes")
 
 
-def disagreements(walk: Walk, among: str = "TRUE") -> Disagreement:
+def looked(walk: Walk, ledger: Ledger, name: str, told: Callable[[Progress], None] = lambda _: None) -> Disagreement:
+    """:func:`disagreements` as a pass *name* that a person and the server's health can hold up. Raises what :func:`fill` raises of that."""
+    pace = Pace(name, told)
+    with Throttle(ledger, name, walk.settings) as throttle:
+        return disagreements(walk, before_each=lambda: throttle.turn(pace, alone=True))
+
+
+def disagreements(walk: Walk, among: str = "TRUE", before_each: Callable[[], None] = lambda: None) -> Disagreement:
     """
     Every row for which *among* holds and whose pairs disagree, exactly, chunk by chunk, each chunk a fresh read (case C64). Takes no lock.
+    *before_each* is called before each chunk, holding nothing.
 
     What disagrees is read once more after a moment before it counts, because a row may have been caught half-way.
     """
     examined, keys = 0, list[Key]()
     cursor: Key | None = None
     while chunk := walk.keyset.next_stretch(walk.session, cursor, walk.settings.largest_chunk_rows):
+        before_each()
         condition, values = walk.keyset.between(cursor, chunk.end)
         keys += walk.session.query(f"SELECT {walk.keyset.select} FROM {walk.keyset.name} WHERE {condition} AND {among} "
                                    f"AND {walk.disagree()}", *values)
@@ -125,5 +145,5 @@ def _stop_at_refused(walk: Walk, ledger: Ledger, name: str) -> None:
     if rows:
         keys, errors = [row["key"] for row in rows[:SHOWN_KEYS]], sorted({row["error"] for row in rows})
         raise Stopped(f"pass {name} over {walk.keyset.table}",
-                      f"the server refused {len(rows)} rows (keys: {', '.join(keys)}): {errors[0]}",
+                      f"the server refused {len(rows)} rows (keys: {', '.join(keys)}): {'; '.join(errors[:SHOWN_ERRORS])}",
                       "all other rows are filled; correct these rows or what refuses them, then run the same command again")

@@ -12,21 +12,25 @@ from steps.pace import Progress
 MINUTE_S, HOUR_S = 60, 3600
 
 
-def passes(ledger: Ledger) -> list[dict[str, Any]]:
-    """One document a pass. Takes no lock; an older tool's ledger knows less."""
+def passes(ledger: Ledger, *, at_work: bool = True) -> list[dict[str, Any]]:
+    """
+    One document a pass. Takes no lock; an older tool's ledger knows less. *at_work* says whether anybody works on the plan now:
+    a rate is of somebody who works, and what is left of a dead run's pause is nobody's.
+    """
     pace = {str(row[0]): row[1:] for row in ledger.read(
         f"SELECT `pass`, rows_per_s, rows_estimated, paused_for, working_ms, paused_ms FROM {ledger.table('pace')} "
         f"WHERE table_schema = {VALUE} AND table_name = {VALUE} AND plan_id = {VALUE}", *ledger.key)}
-    limit = control.wish(ledger).rows_per_s
+    wish = control.wish(ledger)
+    limit, standing_pause = wish.rows_per_s, f"paused: {wish.said}" if wish.wanted == control.PAUSE else None
     found = []
     for name, standing in ledger.passes().items():
         rate, estimated, paused_for, working_ms, paused_ms = pace.get(name, (0.0, 0, None, 0, 0))
-        progress = Progress(name, standing["rows_examined"], standing["rows_changed"], max(int(estimated), standing["rows_examined"]),
-                            standing["sweep"], float(rate), paused_for or "")
-        at_work = standing["finished_at"] is None
+        ended = standing["finished_at"] is not None
+        progress = Progress(name, standing["rows_examined"], standing["rows_changed"], int(estimated), standing["sweep"],
+                            float(rate) if at_work else 0.0, paused_for or "", ended, limit)
         found.append(standing | {
-            "rows_per_s": round(progress.rows_per_s, 1), "rows_left": progress.rows_left if at_work else 0,
-            "eta_s": progress.eta_s if at_work else 0, "paused_for": paused_for if at_work else None, "limit_rows_per_s": limit,
+            "rows_per_s": round(progress.rows_per_s, 1), "rows_left": progress.rows_left, "eta_s": progress.eta_s,
+            "paused_for": None if ended else paused_for if at_work else standing_pause, "limit_rows_per_s": limit,
             "worked_s": int(working_ms) / 1000, "paused_s": int(paused_ms) / 1000, "refused": quarantine.rows(ledger, name)})
     return found
 
@@ -37,22 +41,28 @@ def told(row: dict[str, Any]) -> str:
     if row["finished_at"]:
         text += f", finished {row['finished_at']}"
     else:
-        text += f", about {row['rows_left']} left" + ("" if row["paused_for"] else f", {row['rows_per_s']:.0f} rows/s{_eta(row['eta_s'])}")
+        text += ", more than the server estimated" if row["rows_left"] is None else f", about {row['rows_left']} left"
+        text += f", {row['rows_per_s']:.0f} rows/s{_eta(row['eta_s'])}" if row["rows_per_s"] and not row["paused_for"] else ""
     text += f"; {row['paused_for']}" if row["paused_for"] else ""
     text += f"; limit {row['limit_rows_per_s']} rows/s" if row["limit_rows_per_s"] and not row["finished_at"] else ""
     if row["refused"]:
-        text += f"; the server refused {len(row['refused'])} rows: {', '.join(refused['key'] for refused in row['refused'][:10])}"
+        text += f"; the server refused {len(row['refused'])} rows: "
+        text += "; ".join(f"{refused['key']} ({refused['error']})" for refused in row["refused"][:10])
     return text
 
 
 def line(progress: Progress) -> str:
     """Progress while it happens: the sweep's own rows; what was filled is of all sweeps."""
-    share = min(100, 100 * progress.rows_examined // max(1, progress.rows_estimated))
-    text = (f"{progress.name} pass{_sweep(progress.sweep)}: {progress.rows_examined} of about {progress.rows_estimated} rows ({share} %), "
-            f"{progress.rows_changed} filled")
+    text = f"{progress.name} pass{_sweep(progress.sweep)}: {progress.rows_examined} {_share(progress)}, {progress.rows_changed} filled"
     if progress.paused_for:
         return f"{text}, {progress.paused_for}"
     return text + (f", {progress.rows_per_s:.0f} rows/s{_eta(progress.eta_s)}" if progress.rows_per_s else "")
+
+
+def _share(progress: Progress) -> str:
+    if progress.rows_left is None:
+        return "rows, more than the server estimated"
+    return f"of about {progress.rows_estimated} rows ({100 * progress.rows_examined // max(1, progress.rows_estimated)} %)"
 
 
 def _sweep(number: int) -> str:

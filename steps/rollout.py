@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from steps import catalogue, rehearsal, server_trouble, sync, waits
+from steps import catalogue, control, rehearsal, server_trouble, sync, waits
 from steps.agreement import Pair
 from steps.errors import Refused
 from steps.hold import Limits
@@ -211,6 +211,7 @@ def owned(rollout: Rollout, verb: str, options: dict[str, Any]) -> Iterator[Roll
         rollout.owner = owner
         same_plan(rollout)
         _climb_with_older_ledger(rollout)
+        control.obeyed(rollout.ledger)  # a stop that came after the last run had ended is not for this one
         with rollout.ledger.run(verb, rollout.person.actor, rollout.person.reason, options), server_trouble.stops(rollout.table):
             try:
                 yield rollout

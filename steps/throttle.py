@@ -24,7 +24,7 @@ LOOK_EVERY_S = 0.5
 HEALTH_EVERY_S = 1.0
 POLL_S = 0.25
 STRAINED = 0.7
-PHASES = {"first": "pre_deploy", "backfill": "backfill", "reconcile": "shadow_write"}
+PHASES = {"first": "pre_deploy", "backfill": "backfill", "closing": "backfill", "reconcile": "shadow_write"}
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
@@ -41,9 +41,9 @@ class Throttle:
         self._free_s = 0.0
         self._unhealthy_since_s = waits.now_s()
 
-    def turn(self, pace: Pace) -> None:
+    def turn(self, pace: Pace, *, alone: bool = False) -> None:
         """
-        Return when the next chunk may begin; called before each, holding nothing.
+        Return when the next chunk may begin; called before each, holding nothing. *alone*: nobody else tells how far the pass is.
 
         Raises:
             Stopped: a person asked for it, or the server stayed unhealthy through `backfill.max_pause_s`.
@@ -56,6 +56,7 @@ class Throttle:
                 if pace.paused_for and not why:
                     self._told("resumed", pace.paused_for, pace.paused_since_s())
                 pace.pause(why) if why else pace.go_on()
+                pace.limit = self.wish.rows_per_s
                 wait_s = POLL_S if why else min(POLL_S, self._free_s - waits.now_s()) if self.wish.rows_per_s else 0
                 if not self._problem or why == self.person:
                     self._unhealthy_since_s = waits.now_s()  # a person may pause it for as long as they like
@@ -64,6 +65,8 @@ class Throttle:
                                   "same command again when it is better, or raise the limit in [backfill]")
             if wait_s <= 0:
                 return
+            if why and alone:
+                pace.told(pace.progress())
             waits.sleep_s(wait_s)
 
     def most_rows(self, rows: int, lanes: int) -> int:
@@ -118,19 +121,18 @@ class Throttle:
         self.ledger.record(Event(self.phase, f"pass {self.name}", what, detail={"why": why},
                                  duration_ms=None if after_s is None else after_s * 1000))
 
-    def sum_up(self, pace: Pace) -> None:
-        """Put rate and chunk times into the audit trail once a pass has done something."""
+    def sum_up(self, pace: Pace, outcome: str = "done") -> None:
+        """Put this run's rows, rate and chunk times into the audit trail, where the pass has done something."""
         if pace.changed:
-            rate = round(pace.examined / pace.worked_s()) if pace.worked_s() > 0 else 0
-            self.ledger.record(Event(self.phase, f"pace of pass {self.name}", "done", duration_ms=pace.worked_s() * 1000,
-                                     rows=pace.examined, detail={"rows per s": rate} | pace.summary()))
+            rate = round(pace.seen / pace.worked_s()) if pace.worked_s() > 0 else 0
+            self.ledger.record(Event(self.phase, f"pace of pass {self.name}", outcome, duration_ms=pace.worked_s() * 1000,
+                                     rows=pace.seen, detail={"rows per s": rate} | pace.summary()))
 
     @property
     def phase(self) -> str:
         return PHASES.get(self.name, "cleanup")
 
     def __enter__(self) -> Self:
-        control.obeyed(self.ledger)  # a stop that came after the last pass had ended is not for this one
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -13,8 +13,10 @@ from flows.cli.options import NO_REASON, By, DatabaseUrl, Json, PlanName, Reason
 from flows.params import Request
 from steps import control
 from steps.errors import Refused, WrongUsage
+from steps.ledger import Event
 from steps.mysql import VALUE
 from steps.ownership import lock_name
+from steps.phase import Phase
 from steps.rollout import Rollout
 from steps.target import target_of
 
@@ -29,13 +31,15 @@ class Wanted(StrEnum):
 
 
 def backfill(plan: PlanName, wanted: Annotated[Wanted, typer.Argument(help="What the pass should do.")],
-             rows_per_s: Annotated[int | None, typer.Argument(min=0, help="With limit: most rows a second; 0 for no limit.")] = None,
+             rows_per_s: Annotated[int | None, typer.Argument(
+                 min=0, max=1_000_000_000, help="With limit: most rows a second; 0 for no limit.")] = None,
              database_url: DatabaseUrl = None, settings: Settings = None, by: By = "", reason: Reason = NO_REASON,
              as_json: Json = False) -> None:
     """
     Pause, resume, limit or stop the pass over rows of PLAN, effective within a second. Needs no lock and no Prefect.
 
-    A pause and a limit stay until they are taken back; a stop ends the run that works now with exit 4, and the same run goes on later.
+    A pause and a limit stay until they are taken back; a stop takes a pause with it and ends the run that works now, at its next chunk,
+    with exit 4, and the same run goes on later.
     """
     with ending(as_json=as_json) as end:
         if (rows_per_s is None) == (wanted is Wanted.LIMIT):
@@ -48,6 +52,14 @@ def backfill(plan: PlanName, wanted: Annotated[Wanted, typer.Argument(help="What
         end.say(f"asked to {now.wanted}, " + (f"at most {now.rows_per_s} rows/s" if now.rows_per_s else "without a limit"))
 
 
+def _on_record(desk: Rollout, wanted: Wanted, rows_per_s: int | None) -> None:
+    """Who steered, when and why goes into the audit trail of the latest run, whose passes it is for."""
+    desk.ledger.run_id = next((run["run_id"] for run in reversed(desk.ledger.runs())), desk.ledger.run_id)
+    running = (phase for phase, row in desk.ledger.phases().items() if row["state"] == "running")
+    said = {"by": desk.person.actor, "why": desk.person.reason} | ({} if rows_per_s is None else {"rows per s": rows_per_s or "no limit"})
+    desk.ledger.record(Event(next(running, Phase.PRE_DEPLOY).value, "pass, steered", f"asked to {wanted.value}", detail=said))
+
+
 def _ask(desk: Rollout, wanted: Wanted, rows_per_s: int | None) -> None:
     if desk.ledger.plan() is None:
         raise Refused(f"plan {desk.plan.id}", "was never begun on this table", "nothing to steer; see `rollout status`")
@@ -56,7 +68,8 @@ def _ask(desk: Rollout, wanted: Wanted, rows_per_s: int | None) -> None:
                       "a pause would keep the next run's passes waiting")
     desk.ledger.create()  # a ledger that an older tool made has no place for it yet
     who, why = desk.person.actor, desk.person.reason
+    _on_record(desk, wanted, rows_per_s)
     if wanted is Wanted.LIMIT:
-        control.limit(desk.ledger, rows_per_s or None, who, why)
+        control.limit(desk.ledger, rows_per_s or None)
     else:
         control.ask(desk.ledger, control.RUN if wanted is Wanted.RESUME else wanted.value, who, why)

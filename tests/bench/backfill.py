@@ -139,7 +139,7 @@ def replica(here: Ground, source: Server) -> Iterator[Line]:
         ledger = Ledger(session, "lagging", TABLE, PLAN.id)
         ledger.create()
         work = threading.Thread(target=lambda: ground.fill(here.target("lagging"), replicas=("BENCH_REPLICA",), max_replica_lag_s=2))
-        control.limit(ledger, BESIDE_ROWS // 15, "bench", "so that it lasts")
+        control.limit(ledger, BESIDE_ROWS // 15)  # so that it lasts
         work.start()
         wait(lambda: ledger.passes().get("first", {}).get("rows_examined", 0) > BESIDE_ROWS // 10)
         copy.verbatim("STOP REPLICA SQL_THREAD")
@@ -150,7 +150,7 @@ def replica(here: Ground, source: Server) -> Iterator[Line]:
         held = ledger.passes()["first"]["rows_examined"] == seen
         copy.verbatim("START REPLICA SQL_THREAD")
         resumed_s = wait(lambda: not session.value("SELECT paused_for FROM _rollout_pace"))
-        control.limit(ledger, None, "bench", "seen")
+        control.limit(ledger, None)
         work.join()
         yield ("replica's applier stopped (limit 2 s)", f"paused after {paused_s:.1f} s: {why}",
                f"{'stood still' if held else 'WENT ON'}, went on by itself {resumed_s:.1f} s after it moved again")

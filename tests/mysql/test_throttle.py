@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steps import control, health, passes, sync, throttle, waits
+from steps import control, health, passes, passing, sync, throttle, waits
 from steps.errors import Stopped
 from steps.health import Reading
 from steps.keyset import Keyset
@@ -120,22 +120,27 @@ def test_a_stop_ends_the_pass_at_the_edge_of_a_chunk_and_the_next_run_goes_on(fi
     assert ledger.passes()["first"]["rows_examined"] == 40
 
 
-def test_a_stop_that_came_too_late_does_not_stop_the_next_run(fill: Fill, history: App, by_somebody: Ledger) -> None:
-    control.ask(by_somebody, control.STOP, "ann", "late")
-    assert fill().count == 0
+def test_a_stop_that_came_before_the_pass_began_stops_it_at_its_first_chunk(fill: Fill, history: App, ledger: Ledger,
+                                                                            by_somebody: Ledger) -> None:
+    control.ask(by_somebody, control.STOP, "ann", "early")
+
+    with pytest.raises(Stopped, match="stopped: ann asked for it: early"):
+        fill()
+
+    assert (unfilled(history), ledger.passes()["first"]["rows_examined"]) == (30, 0)
 
 
 def test_a_limit_makes_chunks_small_and_far_between(fill: Fill, history: App, by_somebody: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
     monkeypatch.setattr(waits, "now_s", lambda: clock[0])
     monkeypatch.setattr(waits, "sleep_s", lambda seconds: clock.append(clock.pop() + seconds))
-    control.limit(by_somebody, 4, "ann", "slowly")
+    control.limit(by_somebody, 4)
     seen: list[tuple[int, float]] = []
 
     def told(progress: Progress) -> None:
         seen.append((progress.rows_examined, clock[0] - 1000))
         if progress.rows_examined == 12:
-            control.limit(by_somebody, None, "ann", "fast again")
+            control.limit(by_somebody, None)
 
     assert fill(told).count == 0
     assert seen[:6] == [(2 * n, 0.5 * (n - 1)) for n in range(1, 7)]  # two rows each half second
@@ -240,6 +245,63 @@ def test_a_replica_that_stands_still_pauses_the_pass_until_it_moves(fill: Fill, 
 def test_a_replica_without_an_address_is_unhealthy(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOWHERE", raising=False)
     assert "environment variable NOWHERE is not set" in health.Replica(ledger, "first", "NOWHERE", 5).read().problem
+
+
+def test_a_replica_that_hangs_holds_up_nobody(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(waits, "now_s", lambda: clock[0])
+    answers = threading.Event()
+    monkeypatch.setattr(health.Replica, "_beat", lambda _: answers.wait(30) and None)
+    replica = health.Replica(ledger, "first", "REPLICA_ONE", 5)
+
+    assert replica.read().problem == ""
+    clock[0] += 6
+    assert replica.read().problem == "lag of replica REPLICA_ONE is 6 s, over 5 s"
+    answers.set()
+
+
+def test_while_it_waits_on_one_connection_somebody_is_told(fill: Fill, history: App, by_somebody: Ledger,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    control.ask(by_somebody, control.PAUSE, "ann", "lunch")
+    seen: list[str] = []
+    real = waits.sleep_s
+
+    def then(seconds: float) -> None:
+        if seconds == throttle.POLL_S:
+            control.ask(by_somebody, control.RUN, "ann", "back")
+        real(seconds)
+
+    monkeypatch.setattr(waits, "sleep_s", then)
+    fill(lambda progress: seen.append(progress.paused_for))
+
+    assert seen[0] == "paused: ann asked for it: lunch"
+    assert seen[-1] == ""
+
+
+def test_a_pass_that_was_stopped_leaves_its_own_rows_and_rate_in_the_trail(fill: Fill, history: App, ledger: Ledger,
+                                                                           by_somebody: Ledger) -> None:
+    def told(progress: Progress) -> None:
+        if progress.rows_examined == 10:
+            control.ask(by_somebody, control.STOP, "ann", "incident")
+
+    with pytest.raises(Stopped):
+        fill(told)
+    fill()
+
+    paces = [event for event in ledger.events() if event["step"] == "pace of pass first"]
+    assert [(event["outcome"], event["row_count"]) for event in paces] == [("stopped", 10), ("done", 30)]
+
+
+def test_an_estimate_that_is_too_low_is_no_end(fill: Fill, history: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes.catalogue, "estimated_rows", lambda *_: 12)
+    seen: list[Progress] = []
+    fill(seen.append)
+
+    past = [progress for progress in seen if 12 < progress.rows_examined < 40]
+    assert past
+    assert {(progress.rows_left, progress.eta_s) for progress in past} == {(None, None)}
+    assert all("rows, more than the server estimated" in passing.line(progress) for progress in past)
+    assert (seen[-1].rows_left, seen[-1].eta_s) == (0, 0)
 
 
 def test_the_time_of_a_pause_is_not_time_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
