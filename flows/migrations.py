@@ -84,6 +84,7 @@ def migrations(rollout: Rollout) -> list[Migration]:
     _named(found, rollout.plan.id)
     recorded = applied(rollout)
     for migration in found:
+        migration.name = _of_another_database(migration, found, recorded or set())
         migration.recorded = None if recorded is None else migration.name in recorded
     return found
 
@@ -186,6 +187,13 @@ def _named(found: list[Migration], plan_id: str) -> None:
         if migration.leaves:
             label = "leaves" if migration.direction == "forward" else "leaves_back"
         migration.name = f"{last:%Y%m%d%H%M%S}_{plan_id}_{label}"
+
+
+def _of_another_database(migration: Migration, found: list[Migration], recorded: set[str]) -> str:
+    """Names begin with the time of this database; where the repository had the same migration from another one, that one is on record."""
+    taken, suffix = {other.name for other in found}, migration.name.partition("_")[2]
+    others = sorted(name for name in recorded - taken if name.partition("_")[2] == suffix)
+    return others[0] if others and migration.name not in recorded else migration.name
 
 
 def _time(text: str) -> datetime:

@@ -14,10 +14,12 @@ from flows import migrations as history
 from flows import prisma
 from flows.migrations import Migration
 from flows.prisma_before import before, changes
+from steps import catalogue, fixes
 from steps import contract as contracts
 from steps.contract import Stage
 from steps.errors import RolloutError
 from steps.ladder import Ladder
+from steps.mysql import quote
 from steps.phase import Phase
 from steps.rollout import Rollout
 
@@ -82,16 +84,17 @@ def _document(migration: Migration, *, ended: bool) -> dict[str, Any]:
 def _ended(migration: Migration, found: list[Migration], phases: dict[Phase, str]) -> bool:
     """Whether nothing more can come to *migration*: its phase has ended, or gone on with something else."""
     state = phases.get(Phase(migration.phase), "undone")
-    return migration is not found[-1] or state == ("done" if migration.direction == "forward" else "undone")
+    return migration is not found[-1] or state == "undone" or (state == "done" and migration.direction == "forward")
 
 
 def _of_migration(migration: Migration, *, ended: bool) -> list[str]:
     name = migration.name
-    if not ended:
-        return [f"nothing for {migration.phase} yet: it has not ended, and its migration is made when it has"]
     if migration.recorded:
         return [f"keep {FOLDER}/{name} as it is: Prisma has it on record as applied"]
-    create = f"create {FOLDER}/{name}/migration.sql with exactly the text below and commit it"
+    if not ended:
+        return [f"nothing for {migration.phase} yet: it has not ended, and its migration is made when it has"]
+    create = (f"create {FOLDER}/{name}/migration.sql with exactly the text below and commit it; where a rollout of another database "
+              f"(staging) has brought a folder …_{name.partition('_')[2]} already, keep that one and mark its name instead")
     mark = (f"before `prisma migrate deploy` runs on this database again, mark it: `npx prisma migrate resolve --applied {name}`; it ran "
             "already, and would run again without holds and limits and fail (P3018), and every later deploy with it (P3009). Where that "
             "has happened, the same command settles it. Do not mark it on other databases: they have not seen it")
@@ -112,8 +115,9 @@ def _of_schema(rollout: Rollout, phases: dict[Phase, str], schema: str | None, n
             line += (f"; V2, which goes out when cleanup begins, keeps {', '.join(rollout.plan.removed_columns)} with @ignore, without "
                      "a migration (`schema_next`)")
     elif expand == "undone":
-        line = ("leave schema.prisma as V0 has it, and let nobody make a migration meanwhile: the added columns are kept for the next "
-                "start, V0's model does not name them, and `prisma migrate dev` would write a migration that drops them")
+        line = ("keep V0's model in schema.prisma, or take V1's lines out of it again, and let nobody make a migration meanwhile: the "
+                "added columns are kept for the next start, V0's model does not name them, and `prisma migrate dev` would write a "
+                "migration that drops them")
     elif needed and rollout.ledger.plan() is None:
         line = "take V1's lines out of schema.prisma again: the table is as it was before the rollout"
     else:
@@ -138,12 +142,22 @@ def _known(rollout: Rollout, needed: list[Migration], schema: str | None) -> lis
         found.append("the server prepares statements anew after every change of the table; where clients report 1615, raise "
                      "table_definition_cache, and restart pools that remember columns after pre_deploy and after cleanup (case C89)")
     contract = contracts.load(rollout.plan)
+    if schema and needed and rollout.plan.filled_columns and not rollout.cleanup_began():
+        found.append("where `prisma migrate deploy` applies it (staging, development), history is not filled: run there, once, "
+                     + _fill(rollout))
     if schema and contract:
         stage = Stage.CLEANED if rollout.cleanup_began() else Stage.EXPANDED
         found += [f"field {field.name} is {field.prisma_type} in the model and its column is {'NULL' if field.nullable else 'NOT NULL'}: "
                   f"take the statement on {field.column} out of whatever `prisma migrate dev --create-only` proposes (F10)"
                   for field in prisma.told_otherwise(contract, stage)]
     return found
+
+
+def _fill(rollout: Rollout) -> str:
+    """The first pass as one statement, for a database without traffic."""
+    decided = fixes.old_decides(rollout.pairs())
+    keep = catalogue.self_updating_columns(rollout.session, rollout.schema, rollout.table)
+    return f"UPDATE {quote(rollout.table)} SET {fixes.assignments(decided, keep)} WHERE {fixes.any_of(decided)};"
 
 
 def _pairs(rollout: Rollout) -> str:
@@ -170,12 +184,14 @@ def _next(rollout: Rollout, phases: dict[Phase, str], schema: str | None) -> str
 
 
 def _diff(rollout: Rollout, phases: dict[Phase, str], schema: str | None) -> str | None:
-    """V0 to V1, then V1 to V2 with what cleanup will drop, then what it has dropped."""
+    """V0 to V1, then V1 to V2 with what cleanup will drop, then what it has dropped; after cleanup's way back V2 to V1."""
     known, contract, in_place = rollout.ledger.plan(), contracts.load(rollout.plan), rollout.plan.plan.renames_in_place
     if not (schema and known and contract):
         return None
     cleanup = phases.get(Phase.CLEANUP, "-")
-    if cleanup in ("-", "undone"):
+    if cleanup == "-":
         return changes(schema, before(contract, Ladder.from_json(known["ladder"]).baseline))
+    if cleanup == "undone":
+        return changes(schema, prisma.between(contract, in_place=in_place))  # V2 was built with that
     done = cleanup == "done"
     return changes(schema, prisma.between(contract, in_place=in_place) if done else prisma.models(contract, in_place=in_place)["v1"])

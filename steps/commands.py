@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 
 from steps.masking import mask
 from steps.target import ENVIRONMENT
@@ -18,7 +19,8 @@ def run_command(command: str, deadline_s: float, extra: dict[str, str]) -> tuple
     """
     Run *command* in a shell: (exit code or None when it ran over *deadline_s*, the end of its masked output).
 
-    The whole process group is ended. The database URL is not handed on: a deploy command has its own credentials or none.
+    When it fails, or runs over its deadline, whatever it has started is ended with it. The database URL is not handed on: a deploy
+    command has its own credentials or none.
     """
     code, output = run_program(["/bin/sh", "-c", command], deadline_s, extra, with_errors=True)
     return code, output[-SHOWN_OUTPUT:]
@@ -38,6 +40,8 @@ def run_program(words: Sequence[str], deadline_s: float, extra: dict[str, str], 
         try:
             output, errors = process.communicate(timeout=deadline_s)
             code: int | None = process.returncode
+            if code:
+                _end_group(process.pid)
         except BaseException as error:
             os.killpg(process.pid, signal.SIGTERM)
             try:
@@ -49,3 +53,9 @@ def run_program(words: Sequence[str], deadline_s: float, extra: dict[str, str], 
                 raise
             code = None
     return code, mask((output + (errors or b"" if code != 0 else b"")).decode(errors="replace"))
+
+
+def _end_group(group: int) -> None:
+    """What a failed command left at work would go on with what was just taken back."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGTERM)

@@ -23,6 +23,9 @@ class Command:
     def cannot_take_back(self, generation: str, known: dict[str, Any]) -> None:
         """A command can always be run."""
 
+    def ready(self) -> None:
+        """What the command needs, only the command knows."""
+
     def look(self, generation: str, known: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002  # nobody to ask
         return known
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from steps.plan_deploy import Compose as Section
 LOOK_S = 60
 WELL = ("", "healthy")
 LOGS = "see its containers' logs"
+ONE_OFF = "com.docker.compose.oneoff=True"
 
 
 class Compose(ByImages):
@@ -31,6 +33,14 @@ class Compose(ByImages):
         super().__init__(plan.service)
         self.plan = plan
         self._override = Path(plan.folder) / plan.override
+
+    def ready(self) -> None:
+        missing = [file for file in self.plan.files if not (Path(self.plan.folder) / file).is_file()]
+        if missing:
+            raise Stopped(f"compose in {self.plan.folder}", f"{', '.join(missing)} is not there", "correct deploy.compose.folder and files")
+        program = shlex.split(self.plan.program)[0]
+        if not shutil.which(program):
+            raise Stopped("compose", f"{program} is not on the PATH", "install it, or set deploy.compose.program")
 
     def look(self, generation: str, known: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -86,7 +96,7 @@ class Compose(ByImages):
 
     def _containers(self, name: str) -> list[dict[str, Any]]:
         """
-        The containers of one service, stopped ones too.
+        The containers of one service, stopped ones too; those of `compose run`, a migration's say, are none of it.
 
         Raises:
             Stopped: Compose could not be asked.
@@ -98,7 +108,7 @@ class Compose(ByImages):
         try:
             whole = output.strip()
             found = json.loads(whole) if whole.startswith("[") else [json.loads(line) for line in whole.splitlines() if line.strip()]
-            return [dict(container) for container in found]
+            return [dict(container) for container in found if ONE_OFF not in str(container.get("Labels", ""))]
         except (ValueError, TypeError):
             raise Stopped(f"service {name}", f"`{self.plan.program} ps --format json` gave no JSON", "use Compose 2.20 or newer") from None
 

@@ -39,6 +39,9 @@ class Http:
             return f"deploy.http has neither undo_url nor a body for {generation}"
         return None if known else "this tool did not put the new generation out by http"
 
+    def ready(self) -> None:
+        self._token()
+
     def look(self, generation: str, known: dict[str, Any]) -> dict[str, Any]:
         self._token()
         entry = known.get(generation)
@@ -62,7 +65,11 @@ class Http:
         """By undo of the latest start, else by a start of the generation before."""
         out = [name for name in job.known if name not in (job.generation, "undo")]
         if not self.plan.undo_url or not out:
-            return self.put_out(job) if self.puts_out(job.generation) else {"deploy": "none was started"}
+            if not self.puts_out(job.generation):
+                return {"deploy": "none was started"}
+            if job.generation in job.known and job.generation not in self.look(job.generation, job.known):
+                job.learn(**{job.generation: {}})  # the last try is over
+            return self.put_out(job)
         entry = dict(job.known[out[-1]])
         if entry.get("refused"):
             return {"deploy": "none was started"}
@@ -96,15 +103,20 @@ class Http:
         return entry
 
     def _undo(self, job: Job, entry: dict[str, Any]) -> str:
-        """The id to follow: that of the undo, or of the deploy itself where the service gives none."""
+        """The id to follow: that of the undo, or of the deploy itself where the service gives none. One that failed is tried anew."""
         known = job.known.get("undo") or {}
-        if known.get("of") == entry["id"]:
-            return str(known["id"])
-        answer = self._post(_filled(self.plan.undo_url or "", entry["id"]), None, f"{entry['key']}-undo", job)
+        last = known.get("id") if known.get("of") == entry["id"] else None
+        if last and (last == entry["id"] or self._status(last)[0] not in self.plan.failed):
+            return str(last)
+        key = f"{entry['key']}-undo" + (f"-{job.run_id}" if last else "")
+        if known.get("of") == entry["id"] and not last:
+            key = known["key"]  # its answer was lost
+        job.learn(undo={"of": entry["id"], "key": key})
+        answer = self._post(_filled(self.plan.undo_url or "", entry["id"]), None, key, job)
         if not answer.good:
             raise self._refused("undo", answer, "")
         found = answer.at(self.plan.id_at) or entry["id"]
-        job.learn(undo={"of": entry["id"], "id": found})
+        job.learn(undo={"of": entry["id"], "key": key, "id": found})
         return str(found)
 
     def _follow(self, job: Job, deploy: str, well: tuple[str, ...], failed: tuple[str, ...]) -> None:

@@ -40,6 +40,9 @@ class Kubernetes(ByImages):
     def cluster(self) -> Cluster:
         return Cluster(self.plan)
 
+    def ready(self) -> None:
+        _ = self.cluster
+
     def look(self, generation: str, known: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name, wanted in self.wanted(generation).items():

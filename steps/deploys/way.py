@@ -72,6 +72,14 @@ class DeployWay(Protocol):
     def cannot_take_back(self, generation: str, known: dict[str, Any]) -> str | None:
         """Why this way cannot return to *generation*, or None. Asks nobody."""
 
+    def ready(self) -> None:
+        """
+        Asks nobody.
+
+        Raises:
+            Stopped: something that it needs on this machine is not here.
+        """
+
     def look(self, generation: str, known: dict[str, Any]) -> dict[str, Any]:
         """
         What has to be known to take *generation* back again, with what is *known* already kept. Changes nothing.

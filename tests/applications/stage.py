@@ -51,6 +51,7 @@ class Stage:
         self.database: Target = target_of(url)
         self.fleet = Fleet(url, folder / rolling.TRAFFIC)
         self.labels = [NO_LABEL]
+        self.soaked: list[str] = []
         (folder / rolling.OWNER).write_text(str(os.getpid()))
 
     def __enter__(self) -> Self:
@@ -73,6 +74,7 @@ class Stage:
     def soak(self, label: str, seconds: float) -> None:
         """Let the traffic run for a while under *label*."""
         self.label(label)
+        self.soaked.append(label)
         time.sleep(seconds)
 
     def forward(self, *settings: str, accept: Sequence[str] = (), conductor: Labelled | None = None, **what: object) -> actions.Result:

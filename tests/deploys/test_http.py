@@ -79,6 +79,31 @@ def test_a_failed_deploy_says_why_and_is_undone(service: DeployServiceDouble, ad
     assert service.now == "0"
 
 
+def test_an_undo_that_failed_is_tried_anew_by_the_next_rollback(service: DeployServiceDouble, address: str, ledger: Ledger) -> None:
+    ledger.put_out(way(address))
+    service.undo_ends_as = "failed"
+    with pytest.raises(DeployFailed):
+        ledger.take_back(way(address))
+    service.undo_ends_as = "succeeded"
+
+    assert ledger.take_back(way(address), run_id="run-2") == {"deploy": "d1", "undo": "d3"}
+    assert ledger.take_back(way(address), run_id="run-3") == {"deploy": "d1", "undo": "d3"}
+    assert service.now == "0"
+
+
+def test_a_start_of_the_generation_before_that_failed_is_tried_anew(service: DeployServiceDouble, address: str, ledger: Ledger) -> None:
+    both = way(address, undo_url=None, bodies={"v0": {"version": "0"}, "v1": {"version": "1"}})
+    ledger.put_out(both)
+    service.ends_as = "failed"
+    with pytest.raises(DeployFailed):
+        ledger.take_back(both)
+    service.ends_as = "succeeded"
+
+    ledger.take_back(both, run_id="run-2")
+
+    assert (service.now, service.by_key) == ("0", {"run-1-v1": "d1", "run-1-v0": "d2", "run-2-v0": "d3"})
+
+
 def test_a_run_after_a_failed_one_starts_with_a_key_of_its_own(service: DeployServiceDouble, address: str, ledger: Ledger) -> None:
     service.ends_as = "failed"
     with pytest.raises(DeployFailed):

@@ -18,7 +18,7 @@ class DeployServiceDouble:
         self.deploys: dict[str, dict[str, Any]] = {}
         self.by_key: dict[str, str] = {}
         self.ends_as: str = STAGES[-1]
-        self.undo_has_its_own_id = True
+        self.undo_has_its_own_id, self.undo_ends_as = True, STAGES[-1]
         self.refuses: dict[str, int] = {}                          # start, status or undo: status code
         self.faults: list[int] = []                                # answers instead of the next ones; 0 is none
         self.redirect: str | None = None
@@ -65,7 +65,7 @@ class DeployServiceDouble:
             return 202, {}
         if key not in self.by_key:
             self.by_key[key] = f"d{len(self.deploys) + 1}"
-            self.deploys[self.by_key[key]] = {"version": "0", "status": STAGES[0], "ends": "succeeded"}
+            self.deploys[self.by_key[key]] = {"version": "0", "status": STAGES[0], "ends": self.undo_ends_as}
         return 202, {"deploy": {"id": self.by_key[key]}}
 
     def _look(self, deploy: dict[str, Any]) -> dict[str, Any]:

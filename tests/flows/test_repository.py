@@ -106,7 +106,59 @@ def test_added_columns_that_stay_are_no_reason_for_a_migration(rollouts: Rollout
     [migration] = found["migrations"]
     with built(database, {migration["name"]: migration["sql"]}) as fresh:
         assert fresh.create_table() == seeded.create_table()
-    assert any(line.startswith("leave schema.prisma as V0 has it") for line in found["do"])
+    assert any(line.startswith("keep V0's model in schema.prisma") for line in found["do"])
+    assert migration["ended"]
+    assert not any(line.startswith("nothing for pre_deploy yet") for line in found["do"])
+    seeded.run(RECORD)
+    engineer.follows()
+    assert f"keep prisma/migrations/{migration['name']} as it is: Prisma has it on record as applied" in engineer.reads()["do"]
+
+
+def test_a_folder_that_came_from_another_database_is_the_one_to_mark(rollouts: Rollouts, seeded: App) -> None:
+    seeded.run(RECORD)
+    engineer = Engineer(rollouts, seeded)
+    engineer.runs(Through.PRE_DEPLOY)
+    [migration] = engineer.reads()["migrations"]
+    assert any("…_ai_analysis_job_expand already, keep that one and mark its name" in line for line in engineer.reads()["do"])
+
+    engineer.follows()
+    seeded.run("UPDATE _prisma_migrations SET migration_name = '20200101000000_ai_analysis_job_expand'")
+
+    [told] = engineer.reads()["migrations"]
+    assert (told["name"], told["recorded"], told["sql"]) == ("20200101000000_ai_analysis_job_expand", True, migration["sql"])
+
+
+def test_history_of_a_database_that_only_gets_the_migration_is_filled_by_the_statement_that_is_told(
+        rollouts: Rollouts, seeded: App, database: Database) -> None:
+    engineer = Engineer(rollouts, seeded)
+    engineer.runs(Through.PRE_DEPLOY)
+    found = engineer.reads()
+    [told] = [line for line in found["know"] if "history is not filled" in line]
+    sides = ("SELECT id, status, lifecycleStatus, completedAt <=> finishedAt, errorMessage <=> internalErrorMessage FROM AiAnalysisJob "
+             "ORDER BY id")
+    [migration] = found["migrations"]
+
+    with built(database, {}) as fresh:
+        name = fresh.value("SELECT DATABASE()")
+        fresh.run(f"INSERT INTO `User` SELECT * FROM `{database.schema}`.`User`")
+        columns = ", ".join(f"`{column}`" for (column,) in fresh.rows(
+            f"SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '{name}' AND TABLE_NAME = 'AiAnalysisJob'"))
+        fresh.run(f"INSERT INTO AiAnalysisJob ({columns}) SELECT {columns} FROM `{database.schema}`.AiAnalysisJob")
+        script(fresh, migration["sql"])
+        assert fresh.rows(sides) != seeded.rows(sides)
+        fresh.run(told.partition("once, ")[2].rstrip(";").replace("%", "%%"))
+        assert fresh.rows(sides) == seeded.rows(sides)
+
+
+def test_after_cleanups_way_back_the_model_goes_from_v2_to_v1(rollouts: Rollouts, seeded: App) -> None:
+    engineer = Engineer(rollouts, seeded)
+    engineer.runs(Through.CLEANUP)
+    engineer.goes_back(phase=Phase.CLEANUP)
+
+    diff = engineer.reads()["schema_diff"]
+
+    assert "AiAnalysisJob {" not in diff
+    assert any(line.split()[:2] == ["+", "status"] or line.startswith("+  status ") for line in diff.splitlines())
 
 
 def test_a_migration_that_is_not_marked_fails_where_it_ran_already(rollouts: Rollouts, seeded: App) -> None:

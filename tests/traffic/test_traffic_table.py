@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from flows.demo.traffic import Counts, Report, WrongRow
-from tests.applications.traffic_table import FAULTY, Scenario, broken_promises, markdown
+from steps.errors import RolloutError, Stopped
+from tests.applications.traffic_table import FAULTY, Scenario, broken_promises, expect, markdown
 
 
 def scenario(name: str = "default path", *, wrong: list[WrongRow] | None = None, ending: str | None = None, **counts: object) -> Scenario:
@@ -36,6 +37,24 @@ def test_a_clean_scenario_breaks_nothing_and_its_rows_come_in_the_order_of_the_p
 def test_every_broken_promise_is_told(broken: Scenario, said: str) -> None:
     (line,) = broken_promises(broken)
     assert said in line
+
+
+def test_a_scenario_that_nobody_lived_through_and_a_silence_that_never_ended_are_broken_promises() -> None:
+    empty, silent = scenario(), scenario(acknowledged_writes=1)
+    empty.soaked = ["V2 alone"]
+    silent.report.longest_gap_ms = 60_000
+
+    assert broken_promises(empty) == ["default path: nobody wrote in 'V2 alone'"]
+    assert broken_promises(silent) == ["default path: gaps longer than 1000 ms: no success since 60000 ms"]
+
+
+def test_a_fault_that_was_not_met_ends_the_scenario() -> None:
+    def stops() -> None:
+        raise Stopped("it", "stopped", "go on")
+
+    expect(4, stops)
+    with pytest.raises(RolloutError, match="ended well instead of with exit 5"):
+        expect(5, lambda: None)
 
 
 def test_what_must_fail_and_what_was_planted_break_no_promise() -> None:
