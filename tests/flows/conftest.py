@@ -12,10 +12,13 @@ from pathlib import Path
 import pytest
 
 from flows import cockpit
+from steps import rehearsal
 from steps.target import Target
 from tests.flows.deploy_stage import Stage
+from tests.flows.remembered import remembered
 from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
+REHEARSING = ("test_bounded_locks.py", "test_end_blockers.py", "test_default_path.py")
 HOME = tempfile.mkdtemp(prefix="rollout-prefect-")
 # Before anything imports Prefect: it reads these once. Batches, because a transaction per task event is slow on SQLite.
 os.environ["PREFECT_HOME"] = HOME
@@ -36,6 +39,13 @@ def prefect_server() -> Iterator[None]:
     with prefect_test_harness(server_startup_timeout=60), temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         yield
     shutil.rmtree(HOME, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def remembered_rehearsals(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a test is not about what the rehearsal does to others, the same one is not made twice."""
+    if request.path.name not in REHEARSING:
+        monkeypatch.setattr(rehearsal, "rehearse", remembered)
 
 
 @pytest.fixture
