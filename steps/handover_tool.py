@@ -31,6 +31,7 @@ HOW_TO_GET = f"install Percona Toolkit 3.7 or newer, or name the tool with hando
 PATIENCE_S = 10
 ASIDES = ("  ", "Operation, tries", "Not dropping", "Not updating", "DROP ", "Created plugin")  # settings, and advice not for us
 PARTS_OF_ROWS = re.compile(r" \[for Statement .*|(?<=entry )'.*?'(?= for )|(?<=value: )'.*?'(?= for )")
+CHUNK_MS = 200
 SET_VARS = "lock_wait_timeout=1,innodb_lock_wait_timeout=1,explain_format=TRADITIONAL,time_zone='+00:00'"
 KEEPER = """
 exec 3<&0
@@ -94,7 +95,7 @@ def arguments(plan: Plan, target: Target, alter: str, new_table: str, folder: Pa
     return [shutil.which(how.command) or how.command, "--execute", f"--alter={alter}", f"--plugin={folder / 'hooks.pm'}",
             f"--new-table-name={new_table}", "--no-swap-tables", "--no-drop-triggers", "--no-drop-new-table", "--no-drop-old-table",
             "--alter-foreign-keys-method=none", "--force", "--no-version-check", "--charset=utf8mb4",
-            f"--set-vars={SET_VARS}", f"--chunk-time={(how.chunk_ms or plan.backfill.target_ms) / 1000:g}",
+            f"--set-vars={SET_VARS}", f"--chunk-time={(how.chunk_ms or plan.backfill.target_ms or CHUNK_MS) / 1000:g}",
             f"--chunk-size={plan.backfill.first_chunk_rows}", f"--max-load=Threads_running={how.max_threads_running}",
             f"--critical-load=Threads_running={how.critical_threads_running}", f"--max-lag={how.max_lag_s}", *wait_for_replicas,
             "--tries=create_triggers:3:0.1,copy_rows:100:0.25", "--progress=time,5",

@@ -71,7 +71,7 @@ def along(fixer: Fixer, start: Key | None, end: Key | None, pace: Pace, throttle
             pace.ended()
         if lanes == 1:
             pace.told(pace.progress())
-        rows = pace.chunk_rows = next_size(rows, took_s, settings.target_ms, settings.largest_chunk_rows)
+        rows = pace.chunk_rows = next_size(rows, took_s, settings.chunk_ms, settings.largest_chunk_rows)
         waits.sleep_s(min(took_s * throttle.rest_share, LONGEST_REST_S))
     return skipped
 

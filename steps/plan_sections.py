@@ -159,7 +159,8 @@ class Backfill(Part):
 
     mode: Literal["gentle", "full_speed"] = Field(default="gentle", description="full_speed: the table is idle or the load is irrelevant")
     connections: int | None = Field(default=None, ge=1, le=16, description="by default 1 when gentle, 4 at full speed")
-    target_ms: int = Field(default=200, ge=10, le=5000, description="how long one chunk should take")
+    target_ms: int | None = Field(default=None, ge=10, le=5000, description="how long one chunk should take; by default 25 when gentle, "
+                                  "200 at full speed")
     first_chunk_rows: int = Field(default=200, ge=1, le=100_000)
     largest_chunk_rows: int = Field(default=5000, ge=1, le=100_000)
     max_passes: int = Field(default=20, ge=1, le=1000)
@@ -174,6 +175,11 @@ class Backfill(Part):
     changed_at: Name | None = Field(default=None, description="A column that every writer sets; tells rows written since the backfill")
 
     @property
+    def chunk_ms(self) -> int:
+        """How long one chunk should take. Whoever shares a core with it waits about so long: measured, p99 1.3 × at 25 ms, 6 × at 200."""
+        return self.target_ms or {"gentle": 25, "full_speed": 200}[self.mode]
+
+    @property
     def lanes(self) -> int:
         """How many connections a pass asks for."""
         return self.connections or {"gentle": 1, "full_speed": 4}[self.mode]
@@ -185,7 +191,7 @@ class Handover(Part):
     use: Literal["when_needed", "never"] = "when_needed"
     command: str = Field(default="pt-online-schema-change", min_length=1, description="a name on the PATH, or a path")
     deadline_s: int = Field(default=86_400, ge=1, le=2_592_000)
-    chunk_ms: int | None = Field(default=None, ge=10, le=5000, description="how long one chunk should take; if absent backfill.target_ms")
+    chunk_ms: int | None = Field(default=None, ge=10, le=5000, description="how long one chunk should take; if absent target_ms or 200")
     max_threads_running: int = Field(default=25, ge=1, description="the copy pauses while more threads are running")
     critical_threads_running: int = Field(default=200, ge=1, description="the copy gives up when more threads are running")
     max_lag_s: int = Field(default=1, ge=1, description="the copy pauses while a replica lags more")

@@ -85,7 +85,7 @@ class Throttle:
         """How long to rest after a chunk, as a share of the time it took."""
         if self.settings.mode == "full_speed":
             return 0.0
-        return 1.0 if self._strained else 0.25
+        return 1.5 if self._strained else 0.5
 
     @property
     def person(self) -> str:
