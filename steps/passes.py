@@ -66,7 +66,7 @@ def _sweeps(walk: Walk, throttle: Throttle, pace: Pace, *, indexed: bool) -> Dis
     for sweep in range(1, walk.settings.max_passes + 1):
         quarantine.clear(ledger, name)
         skipped = _sweep(walk, throttle, pace, indexed=indexed)
-        left = disagreements(walk, before_each=lambda: throttle.turn(pace, alone=True))
+        left = disagreements(walk, before_each=lambda _: throttle.turn(pace, alone=True))
         ledger.end_sweep(name, finished=not left.fixable)
         if not left.fixable:
             return left
@@ -79,21 +79,27 @@ def _sweeps(walk: Walk, throttle: Throttle, pace: Pace, *, indexed: bool) -> Dis
 def looked(walk: Walk, ledger: Ledger, name: str, told: Callable[[Progress], None] = lambda _: None) -> Disagreement:
     """:func:`disagreements` as a pass *name* that a person and the server's health can hold up. Raises what :func:`fill` raises of that."""
     pace = Pace(name, told)
+    pace.begin(1, 0, 0, catalogue.estimated_rows(walk.session, walk.keyset.schema, walk.keyset.table))
+
+    def turn(examined: int) -> None:
+        pace.examined = examined
+        throttle.turn(pace, alone=True)
+
     with Throttle(ledger, name, walk.settings) as throttle:
-        return disagreements(walk, before_each=lambda: throttle.turn(pace, alone=True))
+        return disagreements(walk, before_each=turn)
 
 
-def disagreements(walk: Walk, among: str = "TRUE", before_each: Callable[[], None] = lambda: None) -> Disagreement:
+def disagreements(walk: Walk, among: str = "TRUE", before_each: Callable[[int], None] = lambda _: None) -> Disagreement:
     """
     Every row for which *among* holds and whose pairs disagree, exactly, chunk by chunk, each chunk a fresh read (case C64). Takes no lock.
-    *before_each* is called before each chunk, holding nothing.
+    *before_each* is called before each chunk with the rows seen until then, holding nothing.
 
     What disagrees is read once more after a moment before it counts, because a row may have been caught half-way.
     """
     examined, keys = 0, list[Key]()
     cursor: Key | None = None
     while chunk := walk.keyset.next_stretch(walk.session, cursor, walk.settings.largest_chunk_rows):
-        before_each()
+        before_each(examined)
         condition, values = walk.keyset.between(cursor, chunk.end)
         keys += walk.session.query(f"SELECT {walk.keyset.select} FROM {walk.keyset.name} WHERE {condition} AND {among} "
                                    f"AND {walk.disagree()}", *values)

@@ -52,8 +52,8 @@ class Http:
 
     def reach(self, known: dict[str, Any]) -> None:
         self._token()
-        for entry in known.values():
-            if "key" in entry and entry.get("id"):
+        for name, entry in known.items():
+            if name != "undo" and entry.get("id"):
                 self._status(entry["id"])
 
     def put_out(self, job: Job) -> dict[str, Any]:
@@ -105,12 +105,13 @@ class Http:
     def _undo(self, job: Job, entry: dict[str, Any]) -> str:
         """The id to follow: that of the undo, or of the deploy itself where the service gives none. One that failed is tried anew."""
         known = job.known.get("undo") or {}
-        last = known.get("id") if known.get("of") == entry["id"] else None
-        if last and (last == entry["id"] or self._status(last)[0] not in self.plan.failed):
-            return str(last)
-        key = f"{entry['key']}-undo" + (f"-{job.run_id}" if last else "")
-        if known.get("of") == entry["id"] and not last:
-            key = known["key"]  # its answer was lost
+        if known.get("of") != entry["id"]:
+            known = {"key": f"{entry['key']}-undo"}
+        if last := known.get("id"):
+            if last == entry["id"] or self._status(last)[0] not in self.plan.failed:
+                return str(last)
+            known = {"key": f"{entry['key']}-undo-{job.run_id}"}
+        key = known["key"]  # the one in the ledger, where its answer was lost
         job.learn(undo={"of": entry["id"], "key": key})
         answer = self._post(_filled(self.plan.undo_url or "", entry["id"]), None, key, job)
         if not answer.good:

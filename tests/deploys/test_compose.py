@@ -41,6 +41,16 @@ def test_there_and_back_service_by_service(project: Project, ledger: Ledger) -> 
     assert not project.override.with_name("compose.rollout.json.new").exists()
 
 
+def test_a_migration_that_ran_in_a_container_of_the_service_is_no_part_of_it(project: Project, ledger: Ledger) -> None:
+    one_off = {"Service": "api", "Image": "shop/api:0", "State": "exited", "Labels": "a=b,com.docker.compose.oneoff=True"}
+    project.set(containers=[*project.state["containers"], one_off], keeps_exited=True)
+
+    assert ledger.put_out(way(project))["changed"] == ["api", "worker"]
+
+    assert one_off in project.state["containers"]
+    assert ledger.kept == BEFORE
+
+
 @pytest.mark.parametrize(("how", "said"), [
     ("fails", "service api: up with shop/api:1 ended with 18: Error response from daemon: manifest for shop/api:1 not found"),
     ("unhealthy", "service api: up with shop/api:1 ended with 1"), ("hangs", r"service api: did not come with shop/api:1 within 1 s")])

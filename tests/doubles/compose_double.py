@@ -52,7 +52,7 @@ def up(state: dict[str, Any], services: dict[str, Any], name: str) -> int:
         print(f"Error response from daemon: manifest for {services[name]['image']} not found", file=sys.stderr)  # noqa: T201
         return 18
     for container in state["containers"]:
-        if container["Service"] == name:
+        if container["Service"] == name and not (state.get("keeps_exited") and container["State"] == "exited"):
             container.update(Image=services[name]["image"], State="running",
                              Health="unhealthy" if state["next"] == "unhealthy" else "healthy")
     return 1 if state["next"] == "unhealthy" else 0

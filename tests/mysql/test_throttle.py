@@ -278,6 +278,26 @@ def test_while_it_waits_on_one_connection_somebody_is_told(fill: Fill, history: 
     assert seen[-1] == ""
 
 
+def test_the_closing_look_can_be_paused_and_says_how_far_it_is(session: Session, plan: Plan, history: App, ledger: Ledger,
+                                                               by_somebody: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    control.ask(by_somebody, control.PAUSE, "ann", "lunch")
+    lines: list[str] = []
+    real = waits.sleep_s
+
+    def then(seconds: float) -> None:
+        if seconds == throttle.POLL_S:
+            control.ask(by_somebody, control.RUN, "ann", "back")
+        real(seconds)
+
+    monkeypatch.setattr(waits, "sleep_s", then)
+    walk = Walk(session, Keyset.of(session, str(session.schema), "job"), sync.pairs(session, plan, str(session.schema)), plan.backfill)
+    found = passes.looked(walk, ledger, "closing", lambda progress: lines.append(passing.line(progress)))
+
+    assert (found.rows_examined, found.count) == (40, 30)
+    assert lines[0].startswith("closing pass: 0 of about ")
+    assert lines[0].endswith("0 filled, paused: ann asked for it: lunch")
+
+
 def test_a_pass_that_was_stopped_leaves_its_own_rows_and_rate_in_the_trail(fill: Fill, history: App, ledger: Ledger,
                                                                            by_somebody: Ledger) -> None:
     def told(progress: Progress) -> None:

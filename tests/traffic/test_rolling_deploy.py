@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from deploy.mysql_server import Server
-from flows.demo.traffic import Report, seed
+from flows.demo.traffic import Report
 from flows.demo.traffic.failure import LOST
 from flows.demo.traffic.session import Session
 from steps.errors import RolledBack
@@ -25,10 +25,10 @@ from tests.applications import proxy, replacing, service
 from tests.applications.proxied_stage import ProxiedStage
 from tests.applications.proxy import provider
 from tests.applications.traffic_table import FAULTY, FaultyRelease
+from tests.traffic.conftest import staged
 
 pytestmark = pytest.mark.timeout(600)  # the first of these tests may have to install Node packages, and HAProxy
 
-ROWS = 200
 SOAK_S = 1.0
 V0, V1 = ["v0-1", "v0-2", "v0-3"], ["v1-1", "v1-2", "v1-3"]
 
@@ -40,11 +40,8 @@ def slept() -> None:
 
 @pytest.fixture
 def stage(server: Server, tmp_path: Path) -> Iterator[ProxiedStage]:
-    url = f"{server.url}rolling_{tmp_path.name[-40:]}".replace("-", "_")
-    seed(url, ROWS)
-    with ProxiedStage(url, tmp_path) as stage:
-        yield stage
-    rows(stage, f"DROP DATABASE `{stage.database.schema}`")
+    with staged(ProxiedStage, server, tmp_path) as found:
+        yield found
 
 
 def rows(stage: ProxiedStage, sql: str) -> list[tuple[object, ...]]:

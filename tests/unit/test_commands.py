@@ -28,6 +28,18 @@ def test_secrets_in_the_output_are_masked() -> None:
     assert run_command("echo password is hunter22", 10, {}) == (0, "password is ***\n")
 
 
+def test_a_command_that_fails_leaves_nobody_behind(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+
+    code, _output = run_command(f"sleep 300 >/dev/null 2>&1 & echo $! > {pid_file}; exit 3", 10, {})
+
+    assert code == 3
+    until = waits.now_s() + 5
+    while _alive(int(pid_file.read_text())) and waits.now_s() < until:
+        waits.sleep_s(0.01)
+    assert not _alive(int(pid_file.read_text()))
+
+
 def test_a_command_over_its_deadline_is_ended_with_all_its_children(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     code, output = run_command(f"sleep 300 & echo $! > {pid_file}; echo begun; wait", 0.5, {})
