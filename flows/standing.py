@@ -30,7 +30,8 @@ def standing(rollout: Rollout) -> dict[str, Any]:
     return {"table": f"{rollout.schema}.{rollout.table}", "plan": rollout.plan.id, "path": rollout.plan.plan.path,
             "same_plan_as_begun": not plan_differences(rollout) if known else None,
             "contract": _contract(rollout, phases), "phases": phases, **schema,
-            "passes": passing.passes(rollout.ledger, at_work=bool(owner and owner["alive"])),
+            "passes": passing.passes(rollout.ledger, at_work=bool(owner and owner["alive"]),
+                                     planned_limit=rollout.plan.backfill.rows_per_s),
             "working_on_it": owner, "next": _next(rollout, phases, schema),
             "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan),
             "handover_left": handover_names.left(rollout.session, rollout.schema, rollout.table)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from steps import fixes, passes
+from steps import exact_look, fixes, passes
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
 from steps.step import Step
@@ -51,7 +51,7 @@ def _closing_pass(rollout: Rollout) -> Outcome:
     found: dict[str, object] = {}
     with rollout.timed(PHASE, "closing pass") as facts:
         if rollout.plan.filled_columns:
-            left = passes.looked(rollout.walk(), rollout.ledger, CLOSING, rollout.told)
+            left = exact_look.looked(rollout.walk(), rollout.ledger, CLOSING, rollout.told)
             found = {"rows examined": left.rows_examined, "rows that differ": left.count, "keys": list(left.keys)}
             facts |= {"rows": left.rows_examined, "differ": left.count, "keys": list(left.keys)}
     rollout.ledger.set_phase(PHASE, "done", found)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from steps import catalogue, fixes, waits
 from steps.errors import ConnectionLost, LockTimeout, StatementFailed, Stopped
@@ -20,8 +20,23 @@ from steps.unchecked import without_foreign_key_checks
 from steps.walk import Walk
 
 WHOLE_TABLE = {1044, 1045, 1054, 1142, 1143, 1146, 1227, 1290, 1792, 1836, 3100}  # no row's fault: rights, columns, a read-only server
+FEW_ROWS, MANY_TIMES = 10, 10
 Moved = Callable[[Session, Key, int, int], None]
 Refused = Callable[[Session, Key, StatementFailed], None]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """
+    What became of a chunk: rows changed, rows skipped because somebody held them, seconds that the statements on its rows took.
+
+    Of those alone, since the round trips around them do not grow with the chunk: on a busy machine they take longer than any target,
+    and a size that followed them would end at one row.
+    """
+
+    changed: int
+    skipped: int
+    rows_s: float
 
 
 @dataclass(frozen=True)
@@ -38,8 +53,8 @@ class Fixer:
     keep: tuple[str, ...] = field(default=())
     one_by_one: bool = False
 
-    def fix(self, chunk: Stretch) -> tuple[int, int]:
-        """Fix the rows of *chunk*; return (changed, skipped because somebody held them). Safe to repeat."""
+    def fix(self, chunk: Stretch) -> Fixed:
+        """Fix the rows of *chunk*. Safe to repeat."""
         try:
             return waits.retry(lambda: self._attempt(chunk), tries=10, first_wait_s=0.05, longest_wait_s=2)
         except StatementFailed as error:
@@ -47,30 +62,34 @@ class Fixer:
                 raise
             return self._split(chunk)
 
-    def _attempt(self, chunk: Stretch) -> tuple[int, int]:
+    def _attempt(self, chunk: Stretch) -> Fixed:
         walk = self.walk
         condition, values = walk.keyset.between(chunk.start, chunk.end)
         if walk.settings.mode == "full_speed" and not self.one_by_one:
             try:
-                return self._commit(chunk, lambda: self._update(f"{condition} AND {walk.fixable()}", values)), 0
+                return self._commit(chunk, lambda: self._update(f"{condition} AND {walk.fixable()}", values))
             except LockTimeout:
                 pass  # the application is here: step aside
+        began = waits.now_s()
         wanted = walk.count(condition, values)
+        counted_s = waits.now_s() - began
         if wanted == 0:  # exact: no lock is taken for a chunk that has nothing to do
             self.moved(walk.session, chunk.end, chunk.rows, 0)
-            return 0, 0
+            return Fixed(0, 0, counted_s)
         if self.one_by_one:
             changed = self._each(walk.wanted(condition, values))
             self.moved(walk.session, chunk.end, chunk.rows, 0)
-        else:
-            changed = self._commit(chunk, lambda: self._pick_and_update(condition, values))
-        return changed, max(0, wanted - changed)
+            return Fixed(changed, max(0, wanted - changed), waits.now_s() - began)
+        done = self._commit(chunk, lambda: self._pick_and_update(condition, values))
+        return replace(done, skipped=max(0, wanted - done.changed))
 
-    def _commit(self, chunk: Stretch, change: Callable[[], int]) -> int:
+    def _commit(self, chunk: Stretch, change: Callable[[], int]) -> Fixed:
         with self.walk.session.transaction():
+            began = waits.now_s()
             changed = change()
+            took_s = waits.now_s() - began
             self.moved(self.walk.session, chunk.end, chunk.rows, changed)
-        return changed
+        return Fixed(changed, 0, took_s)
 
     def _each(self, wanted: list[Key]) -> int:
         """Each row its own transaction, as an index on a filled column demands (F15)."""
@@ -99,18 +118,18 @@ class Fixer:
                                   "correct the columns' types", int(bad[0]))
         return changed
 
-    def _split(self, chunk: Stretch) -> tuple[int, int]:
+    def _split(self, chunk: Stretch) -> Fixed:
         """
         Halve a chunk that the server refuses until the rows at fault stand alone; those are told, all others are fixed.
 
         Where each row is its own transaction (F15) they stand alone from the start.
         """
-        walk = self.walk
+        walk, began = self.walk, waits.now_s()
         wanted = walk.wanted(*walk.keyset.between(chunk.start, chunk.end))
         done = [self._halves(keys) for keys in ([[key] for key in wanted] if self.one_by_one else [wanted])]
         changed, told = (sum(counts) for counts in zip(*done, strict=True)) if done else (0, 0)
         self.moved(walk.session, chunk.end, chunk.rows, changed)
-        return changed, max(0, len(wanted) - changed - told)
+        return Fixed(changed, max(0, len(wanted) - changed - told), waits.now_s() - began)
 
     def _halves(self, keys: list[Key]) -> tuple[int, int]:
         """(changed, refused) among *keys*."""
@@ -139,9 +158,14 @@ def _of_no_row(error: StatementFailed) -> bool:
 
 
 def next_size(rows: int, took_s: float, target_ms: int, largest: int) -> int:
-    """Follow the time target, at most doubling or halving at a time."""
+    """
+    Follow the time target, at most doubling or halving at a time.
+
+    Not below a few rows for a moment's sake: on a busy machine two rows take as long as ten, and a pass of two-row chunks never ends.
+    """
     factor = min(2.0, max(0.5, target_ms / 1000 / max(took_s, 0.001)))
-    return max(1, min(largest, int(rows * factor)))
+    least = min(rows, FEW_ROWS) if took_s * 1000 < MANY_TIMES * target_ms else 1
+    return max(least, min(largest, int(rows * factor)))
 
 
 def filled_column_is_indexed(walk: Walk) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from steps import archive, catalogue, ddl, deploy, fixes, passes
+from steps import archive, catalogue, ddl, deploy, exact_look, fixes, passes
 from steps.cleanup import PHASE, stage_of, tombstones
 from steps.errors import Refused, RollbackFailed, WaitingForPerson
 from steps.phase import Outcome
@@ -88,7 +88,7 @@ def _parity(rollout: Rollout) -> Outcome:
     if not rollout.plan.filled_columns:
         return Outcome.ALREADY_DONE
     with rollout.timed(PHASE, "parity", direction="back") as facts:
-        left = passes.disagreements(rollout.walk())
+        left = exact_look.looked(rollout.walk(), rollout.ledger, "parity after cleanup", rollout.told)
         facts |= {"rows": left.rows_examined, "differ": left.count, "keys": list(left.keys)}
     if left.count:
         raise RollbackFailed(f"table {rollout.table}", f"{left.count} rows hold values that the old application does not know "

@@ -1,26 +1,19 @@
 """
-How the server and its replicas bear a pass (cases C65, C107). What cannot be read counts as unhealthy, never as zero.
+How the server bears a pass (cases C65, C107). What cannot be read counts as unhealthy, never as zero.
 
 Each signal is one small read. A limit of 0 in the plan means: do without this signal. Rights: none for running threads and redo, PROCESS
-for the history list, SELECT on performance_schema for the application's commits, SELECT on the ledger for a replica.
+for the history list, SELECT on performance_schema for the application's commits.
 """
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 
-from steps import masking, waits
-from steps.errors import RolloutError, StatementFailed
+from steps.errors import StatementFailed
 from steps.ledger import Ledger
-from steps.mysql import VALUE, Session
+from steps.mysql import Session
 from steps.plan import Backfill
-from steps.target import target_of
-
-PATIENCE_S = 0.3
 
 
 @dataclass(frozen=True)
@@ -49,9 +42,9 @@ class Reading:
 Signal = Callable[[], Reading]
 
 
-def signals(ledger: Ledger, name: str, settings: Backfill) -> list[Signal]:
-    """The signals that *settings* ask for; at full speed only the replicas that the plan names."""
-    found: list[Signal] = [Replica(ledger, name, where, settings.max_replica_lag_s).read for where in settings.replicas]
+def signals(ledger: Ledger, settings: Backfill) -> list[Signal]:
+    """The signals of the server itself that *settings* ask for; none at full speed. Those of replicas are :mod:`steps.replicas`."""
+    found: list[Signal] = []
     if settings.mode == "full_speed":
         return found
     session = ledger.session
@@ -108,63 +101,3 @@ class Commits:
         more = self._before[0] - before[0] if before else 0
         took = (self._before[1] - before[1]) / 1e9 / more if before and more > 0 else 0.0
         return Reading("commit of the application", took, self.limit_ms, " ms")
-
-
-class Replica:
-    """
-    How far a replica is behind, by the ledger's own heartbeat there: it tells of appliers that stand still and report nothing.
-
-    *where* names an environment variable that holds the replica's URL: no credentials in a plan.
-    """
-
-    def __init__(self, ledger: Ledger, name: str, where: str, limit_s: float) -> None:
-        self.ledger, self.name, self.where, self.limit_s = ledger, name, where, limit_s
-        self._session: Session | None = None
-        self._asked_s = waits.now_s()
-        self._asking: threading.Thread | None = None
-        self._answer: tuple[datetime | None, str] = (None, "")
-
-    def read(self) -> Reading:
-        """
-        Ask, and wait a moment for the answer; one that does not come is one that is behind since it was asked last with success.
-
-        A replica that hangs holds up nobody: neither a stop nor the heartbeat waits for it.
-        """
-        what = f"lag of replica {self.where}"
-        if not (self._asking and self._asking.is_alive()):
-            self._asking = threading.Thread(target=self._ask, daemon=True)
-            self._asking.start()
-        self._asking.join(PATIENCE_S)
-        beat, trouble = self._answer
-        if trouble:
-            return Reading(what, None, self.limit_s, " s", trouble)
-        if beat is None:  # the first heartbeat is on its way, or will never come
-            return Reading(what, waits.now_s() - self._asked_s, self.limit_s, " s")
-        behind = self.ledger.session.value(
-            f"SELECT TIMESTAMPDIFF(MICROSECOND, {VALUE}, at) / 1e6 FROM {self.ledger.table('pace')} WHERE table_schema = {VALUE} "
-            f"AND table_name = {VALUE} AND plan_id = {VALUE} AND `pass` = {VALUE}", beat, *self.ledger.key, self.name)
-        return Reading(what, max(0.0, float(behind or 0)), self.limit_s, " s")
-
-    def _ask(self) -> None:
-        try:
-            self._answer = (self._beat(), "")
-        except (RolloutError, OSError) as error:
-            self.close()
-            self._answer = (None, masking.mask(getattr(error, "reason", str(error))))
-
-    def _beat(self) -> datetime | None:
-        if self._session is None:
-            url = os.environ.get(self.where)
-            if not url:
-                raise StatementFailed(self.where, f"the environment variable {self.where} is not set")
-            self._session = Session(target_of(url), read_timeout_s=5)
-        found: datetime | None = self._session.value(
-            f"SELECT at FROM {self.ledger.table('pace')} WHERE table_schema = {VALUE} AND table_name = {VALUE} AND plan_id = {VALUE} "
-            f"AND `pass` = {VALUE}", *self.ledger.key, self.name)
-        return found
-
-    def close(self) -> None:
-        """Safe to repeat; the next look connects anew."""
-        session, self._session = self._session, None
-        if session:
-            session.close()

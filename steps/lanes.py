@@ -29,7 +29,6 @@ SHARE_FREE = 0.1
 LEAST_FREE = 5
 TELL_EVERY_S = 0.2
 SHORT = Waits(innodb_lock_wait_timeout_s=1)
-LONGEST_REST_S = 0.5
 THIS_PASS = f"WHERE table_schema = {VALUE} AND table_name = {VALUE} AND plan_id = {VALUE} AND `pass` = {VALUE}"
 
 
@@ -62,17 +61,17 @@ def along(fixer: Fixer, start: Key | None, end: Key | None, pace: Pace, throttle
                 pace.ended()
                 pace.told(pace.progress())
             return skipped
-        changed, held = fixer.fix(chunk)
-        cursor, skipped = chunk.end, skipped + held
+        done = fixer.fix(chunk)
+        cursor, skipped = chunk.end, skipped + done.skipped
         took_s = waits.now_s() - began
-        pace.did(chunk.rows, changed, took_s)
+        pace.did(chunk.rows, done.changed, took_s)
         throttle.did(pace, chunk.rows)
         if end is None and chunk.rows < asked:
             pace.ended()
         if lanes == 1:
             pace.told(pace.progress())
-        rows = pace.chunk_rows = next_size(rows, took_s, settings.chunk_ms, settings.largest_chunk_rows)
-        waits.sleep_s(min(took_s * throttle.rest_share, LONGEST_REST_S))
+        rows = pace.chunk_rows = next_size(rows, done.rows_s, settings.chunk_ms, settings.largest_chunk_rows)
+        throttle.rest(took_s)
     return skipped
 
 

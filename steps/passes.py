@@ -11,33 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 
-from steps import catalogue, lanes, quarantine, waits
+from steps import catalogue, exact_look, lanes, quarantine, waits
 from steps.chunks import Fixer, filled_column_is_indexed, refuse_too_many, spared
 from steps.errors import StatementFailed, Stopped
-from steps.keyset import Key, decode, encode, shown_key
+from steps.exact_look import Disagreement
+from steps.keyset import Key, decode, encode
 from steps.ledger import Ledger
 from steps.mysql import Session
 from steps.pace import Pace, Progress
 from steps.throttle import Throttle
 from steps.walk import Walk
 
-__all__ = ["Disagreement", "Progress", "Walk", "disagreements", "fill", "looked"]
+__all__ = ["Progress", "Walk", "fill"]
 SHOWN_KEYS = 10
 SHOWN_ERRORS = 3
-SECOND_LOOK_S = 0.2
-
-
-@dataclass(frozen=True)
-class Disagreement:
-    """How many rows disagree, in which pairs, the keys of the first few (never their contents), and how many the walk may fix."""
-
-    rows_examined: int
-    count: int
-    by_pair: dict[str, int]
-    keys: tuple[str, ...]
-    fixable: int = 0
 
 
 def fill(walk: Walk, ledger: Ledger, name: str, told: Callable[[Progress], None] = lambda _: None) -> Disagreement:
@@ -66,7 +54,7 @@ def _sweeps(walk: Walk, throttle: Throttle, pace: Pace, *, indexed: bool) -> Dis
     for sweep in range(1, walk.settings.max_passes + 1):
         quarantine.clear(ledger, name)
         skipped = _sweep(walk, throttle, pace, indexed=indexed)
-        left = disagreements(walk, before_each=lambda _: throttle.turn(pace, alone=True))
+        left = exact_look.disagreements(walk, brake=exact_look.Brake(walk, throttle, pace))
         ledger.end_sweep(name, finished=not left.fixable)
         if not left.fixable:
             return left
@@ -74,50 +62,6 @@ def _sweeps(walk: Walk, throttle: Throttle, pace: Pace, *, indexed: bool) -> Dis
         waits.sleep_s(min(0.1 * sweep, 2))
     raise Stopped(f"pass {name} over {walk.keyset.table}", f"{skipped} rows stayed locked by the application through "
                   f"{walk.settings.max_passes} sweeps", "run the same command again, or raise backfill.max_passes")
-
-
-def looked(walk: Walk, ledger: Ledger, name: str, told: Callable[[Progress], None] = lambda _: None) -> Disagreement:
-    """:func:`disagreements` as a pass *name* that a person and the server's health can hold up. Raises what :func:`fill` raises of that."""
-    pace = Pace(name, told)
-    pace.begin(1, 0, 0, catalogue.estimated_rows(walk.session, walk.keyset.schema, walk.keyset.table))
-
-    def turn(examined: int) -> None:
-        pace.examined = examined
-        throttle.turn(pace, alone=True)
-
-    with Throttle(ledger, name, walk.settings) as throttle:
-        return disagreements(walk, before_each=turn)
-
-
-def disagreements(walk: Walk, among: str = "TRUE", before_each: Callable[[int], None] = lambda _: None) -> Disagreement:
-    """
-    Every row for which *among* holds and whose pairs disagree, exactly, chunk by chunk, each chunk a fresh read (case C64). Takes no lock.
-    *before_each* is called before each chunk with the rows seen until then, holding nothing.
-
-    What disagrees is read once more after a moment before it counts, because a row may have been caught half-way.
-    """
-    examined, keys = 0, list[Key]()
-    cursor: Key | None = None
-    while chunk := walk.keyset.next_stretch(walk.session, cursor, walk.settings.largest_chunk_rows):
-        before_each(examined)
-        condition, values = walk.keyset.between(cursor, chunk.end)
-        keys += walk.session.query(f"SELECT {walk.keyset.select} FROM {walk.keyset.name} WHERE {condition} AND {among} "
-                                   f"AND {walk.disagree()}", *values)
-        examined, cursor = examined + chunk.rows, chunk.end
-    if keys:
-        waits.sleep_s(SECOND_LOOK_S)
-    count, fixable, by_pair, shown = 0, 0, dict.fromkeys((pair.name for pair in walk.pairs), 0), list[str]()
-    for start in range(0, len(keys), walk.settings.largest_chunk_rows):
-        condition, values = walk.keyset.among(keys[start:start + walk.settings.largest_chunk_rows])
-        flags = ", ".join([walk.fixable(), *(f"NOT {pair.agrees()}" for pair in walk.pairs)])
-        for row in walk.session.query(f"SELECT {flags}, {walk.keyset.select} FROM {walk.keyset.name} WHERE {condition} "
-                                      f"AND {among} AND {walk.disagree()}", *values):
-            count, fixable = count + 1, fixable + int(row[0] or 0)
-            for pair, wrong in zip(walk.pairs, row[1:], strict=False):
-                by_pair[pair.name] += int(wrong)
-            if len(shown) < SHOWN_KEYS:
-                shown.append(shown_key(row[1 + len(walk.pairs):]))
-    return Disagreement(examined, count, {pair: n for pair, n in by_pair.items() if n}, tuple(shown), fixable)
 
 
 def _sweep(walk: Walk, throttle: Throttle, pace: Pace, *, indexed: bool) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steps import control, quarantine
+from steps.exact_look import LOOKS
 from steps.ledger import Ledger
 from steps.mysql import VALUE
 from steps.pace import Progress
@@ -12,20 +13,23 @@ from steps.pace import Progress
 MINUTE_S, HOUR_S = 60, 3600
 
 
-def passes(ledger: Ledger, *, at_work: bool = True) -> list[dict[str, Any]]:
+def passes(ledger: Ledger, *, at_work: bool = True, planned_limit: int | None = None) -> list[dict[str, Any]]:
     """
-    One document a pass. Takes no lock; an older tool's ledger knows less. *at_work* says whether anybody works on the plan now:
-    a rate is of somebody who works, and what is left of a dead run's pause is nobody's.
+    One document a pass; looks only while they go on, since what they found is with their phase. Takes no lock; an older tool's ledger
+    knows less. *at_work* says whether anybody works on the plan now: a rate is of somebody who works, and what is left of a dead run's
+    pause is nobody's. *planned_limit* is the plan's own.
     """
     pace = {str(row[0]): row[1:] for row in ledger.read(
         f"SELECT `pass`, rows_per_s, rows_estimated, paused_for, working_ms, paused_ms FROM {ledger.table('pace')} "
         f"WHERE table_schema = {VALUE} AND table_name = {VALUE} AND plan_id = {VALUE}", *ledger.key)}
     wish = control.wish(ledger)
-    limit, standing_pause = wish.rows_per_s, f"paused: {wish.said}" if wish.wanted == control.PAUSE else None
+    limit, standing_pause = wish.rows_per_s or planned_limit, f"paused: {wish.said}" if wish.wanted == control.PAUSE else None
     found = []
     for name, standing in ledger.passes().items():
         rate, estimated, paused_for, working_ms, paused_ms = pace.get(name, (0.0, 0, None, 0, 0))
         ended = standing["finished_at"] is not None
+        if ended and name in LOOKS:
+            continue
         progress = Progress(name, standing["rows_examined"], standing["rows_changed"], int(estimated), standing["sweep"],
                             float(rate) if at_work else 0.0, paused_for or "", ended, limit)
         found.append(standing | {

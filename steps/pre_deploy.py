@@ -8,7 +8,7 @@ indexes on filled columns (F15), then the leaves that are due (F9). Its way back
 
 from __future__ import annotations
 
-from steps import catalogue, ddl, deploy, fk_indexes, fleet, handover_swap, leaves, own_shadow_write, passes, sync_install
+from steps import catalogue, ddl, deploy, exact_look, fk_indexes, fleet, handover_swap, leaves, own_shadow_write, passes, sync_install
 from steps.errors import Stopped
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
@@ -106,7 +106,7 @@ def _first_pass(rollout: Rollout) -> Outcome:
         return Outcome.ALREADY_DONE
     walk = rollout.walk()
     if deploy.v1_may_live(rollout):
-        left = passes.disagreements(walk)
+        left = exact_look.looked(walk, rollout.ledger, "first look", rollout.told)
         if left.count:
             raise Stopped(f"table {rollout.table}", f"was without sync triggers while both generations were alive, and {left.count} "
                           f"rows differ (keys: {', '.join(left.keys)})", "which side is right cannot be known; correct those rows, or "

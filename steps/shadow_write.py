@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from steps import canary, ddl, fixes, own_shadow_write, passes, sync_install, verify
+from steps import canary, ddl, exact_look, fixes, own_shadow_write, passes, sync_install, verify
 from steps.errors import Refused, Stopped, VerifyFailed
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
@@ -19,7 +19,7 @@ from steps.step import Step
 from steps.sync import SyncState
 
 PHASE = Phase.SHADOW_WRITE
-RECONCILE = "reconcile"
+RECONCILE, PARITY = "reconcile", "parity"
 
 
 def is_done(rollout: Rollout) -> bool:
@@ -102,7 +102,7 @@ def _parity(rollout: Rollout) -> Outcome:
     found: dict[str, object] = {}
     if rollout.plan.filled_columns:
         with rollout.timed(PHASE, "parity") as facts:
-            left = passes.disagreements(rollout.walk())
+            left = exact_look.looked(rollout.walk(), rollout.ledger, PARITY, rollout.told)
             facts |= {"rows": left.rows_examined, "differ": left.count, "keys": list(left.keys)}
         found = {"rows examined": left.rows_examined, "rows that differ": left.count}
         wrong = [f"{left.count} rows disagree (keys: {', '.join(left.keys)})"] if left.count else []

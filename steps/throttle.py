@@ -12,7 +12,7 @@ from typing import Self
 
 import structlog
 
-from steps import control, health, waits
+from steps import control, health, replicas, waits
 from steps.control import Wish
 from steps.errors import Stopped
 from steps.ledger import Event, Ledger
@@ -24,7 +24,9 @@ LOOK_EVERY_S = 0.5
 HEALTH_EVERY_S = 1.0
 POLL_S = 0.25
 STRAINED = 0.7
-PHASES = {"first": "pre_deploy", "backfill": "backfill", "closing": "backfill", "reconcile": "shadow_write"}
+LONGEST_REST_S = 0.5
+PHASES = {"first": "pre_deploy", "first look": "pre_deploy", "backfill": "backfill", "closing": "backfill", "verify": "verify",
+          "verify, all rows": "verify", "reconcile": "shadow_write", "parity": "shadow_write"}
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
@@ -33,7 +35,8 @@ class Throttle:
 
     def __init__(self, ledger: Ledger, name: str, settings: Backfill) -> None:
         self.ledger, self.name, self.settings = ledger, name, settings
-        self.signals = health.signals(ledger, name, settings)
+        self.replicas = replicas.watched(ledger, name, settings, lambda what: self._told("not seen", what))
+        self.signals = [*(replica.read for replica in self.replicas), *health.signals(ledger, settings)]
         self.wish = Wish()
         self._looked_s = self._judged_s = float("-inf")
         self._problem = ""
@@ -56,8 +59,8 @@ class Throttle:
                 if pace.paused_for and not why:
                     self._told("resumed", pace.paused_for, pace.paused_since_s())
                 pace.pause(why) if why else pace.go_on()
-                pace.limit = self.wish.rows_per_s
-                wait_s = POLL_S if why else min(POLL_S, self._free_s - waits.now_s()) if self.wish.rows_per_s else 0
+                pace.limit = self.limit
+                wait_s = POLL_S if why else min(POLL_S, self._free_s - waits.now_s()) if self.limit else 0
                 if not self._problem or why == self.person:
                     self._unhealthy_since_s = waits.now_s()  # a person may pause it for as long as they like
                 if waits.now_s() - self._unhealthy_since_s > self.settings.max_pause_s:
@@ -71,21 +74,24 @@ class Throttle:
 
     def most_rows(self, rows: int, lanes: int) -> int:
         """*rows* for the next chunk, or fewer: a limit must hold within a second, so a chunk is no more than half a second of it."""
-        limit = self.wish.rows_per_s
+        limit = self.limit
         return rows if not limit else max(1, min(rows, limit // (2 * lanes)))
 
     def did(self, pace: Pace, rows: int) -> None:
         """Under a limit the next chunk has to wait until these *rows* are paid for."""
-        limit = self.wish.rows_per_s
+        limit = self.limit
         with pace.lock:
             self._free_s = max(self._free_s, waits.now_s()) + min(rows / limit, 1.0) if limit else 0.0  # 1: the chunk before the limit
 
+    def rest(self, took_s: float) -> None:
+        """Give others their turn after a chunk that took *took_s*."""
+        share = 0.0 if self.settings.mode == "full_speed" else 2.0 if self._strained else 1.0
+        waits.sleep_s(min(took_s * share, LONGEST_REST_S))
+
     @property
-    def rest_share(self) -> float:
-        """How long to rest after a chunk, as a share of the time it took."""
-        if self.settings.mode == "full_speed":
-            return 0.0
-        return 1.5 if self._strained else 0.5
+    def limit(self) -> int | None:
+        """Most rows a second: what a person asked for last, else the plan's."""
+        return self.wish.rows_per_s or self.settings.rows_per_s
 
     @property
     def person(self) -> str:
@@ -136,7 +142,5 @@ class Throttle:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for signal in self.signals:
-            owner = getattr(signal, "__self__", None)
-            if isinstance(owner, health.Replica):
-                owner.close()
+        for replica in self.replicas:
+            replica.close()

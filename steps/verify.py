@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from steps import backfill, passes, sql_text
+from steps import backfill, exact_look, sql_text
 from steps.commands import run_command
 from steps.errors import Refused, StatementFailed, Stopped, VerifyFailed
 from steps.mysql import Session, quote
@@ -52,7 +52,7 @@ def back(rollout: Rollout) -> list[Step]:
 
 
 def look(rollout: Rollout) -> Report:
-    """Everything verify looks at, without recording anything. Takes no lock; safe to repeat at any time."""
+    """Everything verify looks at; of it only how far the rows are is recorded. Takes no lock; safe to repeat at any time."""
     report = Report()
     _schema(rollout, report)
     if not report.wrong and rollout.plan.filled_columns:
@@ -74,7 +74,7 @@ def _rows(rollout: Rollout, report: Report) -> None:
     among = "TRUE"
     if unsynced and changed_at and filled and expanded:
         among = f"{quote(changed_at)} < '{str(expanded['at']).replace('T', ' ').rstrip('Z')}'"
-    left = passes.disagreements(walk, among)
+    left = exact_look.looked(walk, rollout.ledger, "verify", rollout.told, among)
     report.rows_examined = left.rows_examined
     pairs = ", ".join(f"{pair}: {count}" for pair, count in left.by_pair.items())
     found = f"{left.count} of {left.rows_examined} rows disagree ({pairs}; keys: {', '.join(left.keys)})"
@@ -83,7 +83,7 @@ def _rows(rollout: Rollout, report: Report) -> None:
     elif left.count:
         report.wrong.append(found)
     if among != "TRUE":
-        report.expected = passes.disagreements(walk).count - left.count
+        report.expected = exact_look.looked(walk, rollout.ledger, "verify, all rows", rollout.told).count - left.count
 
 
 def _schema(rollout: Rollout, report: Report) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,16 +14,23 @@ import pymysql
 import pytest
 from sqlalchemy import make_url
 
-from deploy.mysql_server import Server, provide
-from steps import masking, plan_loader, waits
+from deploy.mysql_server import Server, provide, running
+from steps import masking, plan_loader, rehearsal, waits
 from steps.plan import Plan
 from steps.rollout import Person, Rollout, opened
 from steps.target import Target, target_of
+from tests.remembered import remembered
 
 SHIPPED = Path(plan_loader.SHIPPED) / "ai_analysis_job"
 LONGEST_SLEEP_S = 0.01
 LONGEST_FIRST = ("faults", "traffic", "flows", "servers", "cli", "mysql_server", "packaging", "deploys")
 BY_COMMAND = ("deploy.command=true", "deploy.rollback_command=true")
+
+
+MEMORY, ROOMY_BYTES = Path("/dev/shm"), 6 * 2**30  # noqa: S108  # a RAM disk, by its name on Linux
+
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOMY_BYTES:  # a test's data need not outlive it, and DDL waits for the disk
+    os.environ.setdefault(running.FOLDER, str(MEMORY))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -59,6 +68,12 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets of one test are not masked in another; no URL leaks in from the outside."""
     monkeypatch.setattr(masking, "_secrets", set())
     monkeypatch.delenv("ROLLOUT_DATABASE_URL", raising=False)
+
+
+@pytest.fixture
+def remembered_rehearsals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same table is not rehearsed again with the same plan; for tests that are not about rehearsals."""
+    monkeypatch.setattr(rehearsal, "rehearse", remembered)
 
 
 class App:

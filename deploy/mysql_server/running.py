@@ -1,5 +1,6 @@
 """A mysqld of our own: started on a private folder and a free port, restarted there, ended with its holder."""
 
+import os
 import secrets
 import shutil
 import socket
@@ -22,6 +23,7 @@ from deploy.mysql_server.settings import SETTINGS
 START_S = 60
 # Below Linux's range for outgoing connections: a killed server finds its port free again.
 FIRST_PORT, LAST_PORT = 20_000, 32_767
+FOLDER = "ROLLOUT_PRIVATE_MYSQL_FOLDER"  # where private folders are made, instead of the system's place for temporary files
 OURS = ("--port=", "--datadir=", "--socket=", "--pid-file=", "--bind-address=")
 
 _running: dict[Path, "_Mysqld"] = {}
@@ -42,7 +44,7 @@ def running(installation: Installation, folder: Path | None, options: Sequence[s
     moving = [option for option in options if option.startswith(OURS)]
     if moving:
         raise ValueError(f"option {moving[0]} is the provider's to choose; leave it out, or give a folder")
-    made = None if folder else Path(tempfile.mkdtemp(prefix="mysql-"))
+    made = None if folder else Path(tempfile.mkdtemp(prefix="mysql-", dir=os.environ.get(FOLDER)))
     home = (folder or made or Path()).resolve()
     mysqld = _Mysqld(installation, home, options, removed=made is not None)
     try:

@@ -32,7 +32,7 @@ class Wanted(StrEnum):
 
 def backfill(plan: PlanName, wanted: Annotated[Wanted, typer.Argument(help="What the pass should do.")],
              rows_per_s: Annotated[int | None, typer.Argument(
-                 min=0, max=1_000_000_000, help="With limit: most rows a second; 0 for no limit.")] = None,
+                 min=0, max=1_000_000_000, help="With limit: most rows a second; 0 for the plan's own, if it has one.")] = None,
              database_url: DatabaseUrl = None, settings: Settings = None, by: By = "", reason: Reason = NO_REASON,
              as_json: Json = False) -> None:
     """
@@ -48,8 +48,9 @@ def backfill(plan: PlanName, wanted: Annotated[Wanted, typer.Argument(help="What
         with actions.desk(request, target_of(database_url)) as desk:
             _ask(desk, wanted, rows_per_s)
             now = control.wish(desk.ledger)
-        end.document |= {"outcome": "done", "wanted": now.wanted, "rows_per_s": now.rows_per_s}
-        end.say(f"asked to {now.wanted}, " + (f"at most {now.rows_per_s} rows/s" if now.rows_per_s else "without a limit"))
+        limit = now.rows_per_s or desk.plan.backfill.rows_per_s
+        end.document |= {"outcome": "done", "wanted": now.wanted, "rows_per_s": limit}
+        end.say(f"asked to {now.wanted}, " + (f"at most {limit} rows/s" if limit else "without a limit"))
 
 
 def _on_record(desk: Rollout, wanted: Wanted, rows_per_s: int | None) -> None:

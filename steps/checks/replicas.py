@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
+from steps import replicas
 from steps.checks import replication
 from steps.checks.finding import Finding, Look, could_not_look, unavailable
 from steps.errors import RolloutError, StatementFailed
 from steps.masking import mask
-from steps.mysql import Row, Session
-from steps.target import target_of
+from steps.mysql import Row
+from steps.replicas import Address
 
 NAME = "replicas"
 RECEIVER, APPLIER, LAG_S = 10, 11, 32  # the places of Replica_IO_Running, Replica_SQL_Running and Seconds_Behind_Source, 8.0.22 to 9.7
@@ -18,16 +17,16 @@ LEAVE_OUT = "leave it out of backfill.replicas"
 
 def run(look: Look) -> list[Finding]:
     """Connect to each replica of `backfill.replicas` and read its status, then count those that follow. Takes no lock anywhere."""
-    named = look.plan.backfill.replicas
-    return [*(finding for where in named for finding in _one(look, where)), *_unnamed(look, len(named))]
+    named = replicas.named(look.plan.backfill)
+    return [*(finding for address in named for finding in _one(look, address)), *_unseen(look, len(named))]
 
 
-def _one(look: Look, where: str) -> list[Finding]:
-    url = os.environ.get(where)
-    if not url:
+def _one(look: Look, address: Address) -> list[Finding]:
+    where = address.where
+    if not address.is_set:
         return [_refused(where, f"the environment variable {where} is not set", f"set it to the replica's URL, or {LEAVE_OUT}")]
     try:
-        with Session(target_of(url), read_timeout_s=5) as replica:
+        with address.connected() as replica:
             if replica.value("SELECT @@server_uuid") == look.session.value("SELECT @@server_uuid"):
                 return [_refused(where, "is this server itself", f"set {where} to the replica's own address")]
             rows = replica.query("SHOW REPLICA STATUS")
@@ -55,12 +54,23 @@ def _refused(where: str, what: str, remedy: str) -> Finding:
     return Finding(NAME, "refuse", f"replica {where}", f"{what}: every pass would wait for it until backfill.max_pause_s is over", remedy)
 
 
-def _unnamed(look: Look, named: int) -> list[Finding]:
-    """Replicas that follow this server and that no pass will look at."""
+def _unseen(look: Look, named: int) -> list[Finding]:
+    """Replicas that follow this server and that no pass will look at: neither named, nor found with a door that our account opens."""
     following = [reader for reader in replication.readers(look.session) if reader.is_replica]
     if len(following) <= named:
         return []
+    found = sum(_opens(address) for address in replicas.found(look.session, look.plan.backfill))
+    if len(following) <= max(named, found):
+        return []
     who = ", ".join(reader.who for reader in following[:5])
     return [Finding(NAME, "warn", f"{len(following)} replicas follow this server",
-                    f"({who}) and backfill.replicas names {named}: a pass does not see how far the others lag behind",
-                    "name environment variables with their URLs in backfill.replicas")]
+                    f"({who}), backfill.replicas names {named}, and {found} let this account in at the address that they report: a pass "
+                    "does not see how far the others lag behind", "name environment variables with their URLs in backfill.replicas")]
+
+
+def _opens(address: Address) -> bool:
+    try:
+        address.connected().close()
+    except (RolloutError, OSError):
+        return False
+    return True

@@ -29,7 +29,7 @@ from tests.bench.ground import PLAN, Ground, seconds
 
 QUICK = os.environ.get("QUICK", "") not in ("", "0")
 ROWS = 30_000 if QUICK else 1_000_000
-BESIDE_ROWS = 15_000 if QUICK else 250_000
+BESIDE_ROWS = int(os.environ.get("BESIDE_ROWS", "15000" if QUICK else "250000"))
 GROWTH = (10_000, 20_000, 40_000) if QUICK else (250_000, 1_000_000, 4_000_000)
 BEFORE_S = 6 if QUICK else 30
 LANES = 4

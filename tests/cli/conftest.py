@@ -10,9 +10,11 @@ import pytest
 from sqlalchemy import make_url
 
 from deploy.mysql_server import Server
+from steps import rehearsal
 from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import DEPLOYED, PLAN, Call, caller
 from tests.conftest import SHIPPED, App, add_jobs, statements
+from tests.remembered import remembered
 from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
 
@@ -39,9 +41,11 @@ def here(call: Call, monkeypatch: pytest.MonkeyPatch, url: str) -> Call:
 
 
 @pytest.fixture
-def begun(here: Call, seeded: App) -> App:
+def begun(here: Call, seeded: App, monkeypatch: pytest.MonkeyPatch) -> App:
     """Nine rows, taken through all five phases by the command line."""
-    answer = here("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED)
+    with monkeypatch.context() as patch:
+        patch.setattr(rehearsal, "rehearse", remembered)
+        answer = here("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED)
     assert answer.code == 0, answer.text
     return seeded
 

@@ -36,6 +36,8 @@ def test_wishes_are_recorded_with_who_and_why_and_shown(here: Call, begun: App) 
     assert here("backfill", PLAN, "resume").code == 0
     assert here("backfill", PLAN, "limit", "0").code == 0
     assert begun.rows("SELECT wanted, rows_per_s FROM _rollout_control") == [("run", None)]
+    planned = here("backfill", PLAN, "resume", "--set", "backfill.rows_per_s=7", "--json")
+    assert (planned.code, planned.document["rows_per_s"]) == (0, 7)
 
 
 def test_a_stop_needs_somebody_who_works(here: Call, begun: App) -> None:
@@ -52,7 +54,7 @@ def somebody_works(begun: App) -> None:
 
 
 def test_status_tells_of_each_pass(here: Call, begun: App) -> None:
-    begun.run("UPDATE _rollout_pass SET finished_at = NULL, rows_examined = 6, rows_changed = 5")
+    begun.run("UPDATE _rollout_pass SET finished_at = NULL, rows_examined = 6, rows_changed = 5 WHERE `pass` = 'first'")
     begun.run("INSERT INTO _rollout_pace VALUES (DATABASE(), 'AiAnalysisJob', %s, 'first', 1000, 0, 306, 2.5, 'paused: bob: lunch', "
               "UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE rows_estimated = 306, rows_per_s = 2.5, paused_for = 'paused: bob: lunch'", PLAN)
     begun.run("INSERT INTO _rollout_quarantine (table_schema, table_name, plan_id, `pass`, `key`, error, at) VALUES (DATABASE(), "

@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from flows import cockpit
-from steps import rehearsal
 from steps.target import Target
 from tests.flows.deploy_stage import Stage
-from tests.flows.remembered import remembered
 from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
 REHEARSING = ("test_bounded_locks.py", "test_end_blockers.py", "test_default_path.py")
@@ -42,10 +40,10 @@ def prefect_server() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def remembered_rehearsals(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def mostly_remembered(request: pytest.FixtureRequest) -> None:
     """Where a test is not about what the rehearsal does to others, the same one is not made twice."""
     if request.path.name not in REHEARSING:
-        monkeypatch.setattr(rehearsal, "rehearse", remembered)
+        request.getfixturevalue("remembered_rehearsals")
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from steps.rollout import Rollout
 from steps.target import Target
 from tests.conftest import App
 
+pytestmark = pytest.mark.usefixtures("remembered_rehearsals")
 LATE_TABLES = ("AiJobSnapshot", "AiJobArtifact", "AiUsageLog")
 
 

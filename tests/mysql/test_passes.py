@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from steps import passes, passing, waits
+from steps import exact_look, passes, passing, waits
 from steps.chunks import next_size
 from steps.errors import LockTimeout, OwnershipLost, Stopped
+from steps.exact_look import Disagreement
 from steps.ledger import Ledger
 from steps.mysql import Session
-from steps.passes import Disagreement, Progress
+from steps.passes import Progress
 from steps.plan import Plan
 from tests.conftest import STATUSES, App
 from tests.mysql.conftest import Clients, Opened, expand
@@ -287,16 +288,16 @@ def test_a_difference_is_found_whatever_it_is(fill: Fill, history: App, session:
     history.run("UPDATE job SET internalNote = 'boom', note = 'boom' WHERE id = 'k02'" if "BOOM" in change else "DO 0")
     history.run(f"UPDATE job SET {change} WHERE id = 'k02'")
 
-    found = passes.disagreements(walk(session, plan))
+    found = exact_look.disagreements(walk(session, plan))
     assert (found.rows_examined, found.count, found.by_pair, found.keys) == (23, 1, {pair: 1}, ("k02",))
 
 
 def test_a_look_sees_what_changed_after_the_one_before(history: App, fill: Fill, session: Session, plan: Plan) -> None:
     fill()
-    assert passes.disagreements(walk(session, plan)).count == 0
+    assert exact_look.disagreements(walk(session, plan)).count == 0
     history.run("UPDATE job SET state = 'failed'")
 
-    assert passes.disagreements(walk(session, plan)).count == 23 - 5
+    assert exact_look.disagreements(walk(session, plan)).count == 23 - 5
 
 
 def test_a_row_caught_half_way_is_read_again_before_it_counts(history: App, fill: Fill, session: Session, plan: Plan,
@@ -305,10 +306,29 @@ def test_a_row_caught_half_way_is_read_again_before_it_counts(history: App, fill
     history.run("UPDATE job SET status = 'failed' WHERE id IN ('k00', 'k01')")
     monkeypatch.setattr(waits, "sleep_s", lambda _: history.run("UPDATE job SET state = 'failed' WHERE id = 'k00'"))
 
-    assert passes.disagreements(walk(session, plan)).keys == ("k01",)
+    assert exact_look.disagreements(walk(session, plan)).keys == ("k01",)
 
 
 def test_chunks_follow_the_time_target() -> None:
     assert [next_size(1000, seconds, 200, 5000) for seconds in (0.2, 0.1, 0.01, 0.4, 60)] == [1000, 2000, 2000, 500, 500]
     assert next_size(4000, 0.01, 200, 5000) == 5000
     assert next_size(1, 60, 200, 5000) == 1
+    assert [next_size(rows, seconds, 8, 5000) for rows, seconds in ((10, 0.05), (15, 0.05), (4, 0.05), (10, 0.1))] == [10, 10, 4, 5]
+
+
+def test_round_trips_that_outlast_the_target_do_not_shrink_chunks_to_a_row(session: Session, plan: Plan, history: App,
+                                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine each round trip waits for its turn; the work on the rows is what chunks follow."""
+    clock = [1000.0]
+    monkeypatch.setattr(waits, "now_s", lambda: clock[0])
+    real, sizes = Session.run, list[int]()
+
+    def slow(self: Session, sql: str, *values: object) -> int:
+        clock[0] += 0.05 if sql.startswith(("START", "COMMIT")) else 0.0
+        return real(self, sql, *values)
+
+    monkeypatch.setattr(Session, "run", slow)
+    passes.fill(walk(session, plan, first_chunk_rows=2, largest_chunk_rows=8, target_ms=8), ledger_of(session, plan), "first",
+                lambda progress: sizes.append(progress.rows_examined))
+
+    assert sizes[:3] == [2, 6, 14]

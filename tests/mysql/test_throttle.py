@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from steps import control, health, passes, passing, sync, throttle, waits
+from steps import control, exact_look, health, passes, passing, sync, throttle, waits
 from steps.errors import Stopped
+from steps.exact_look import Disagreement
 from steps.health import Reading
 from steps.keyset import Keyset
 from steps.ledger import Ledger
 from steps.mysql import Session
 from steps.pace import Progress
-from steps.passes import Disagreement
 from steps.plan import Plan
+from steps.replicas import Address, Replica
 from steps.walk import Walk
 from tests.conftest import STATUSES, App
 from tests.plans import STATE, small
@@ -148,6 +149,54 @@ def test_a_limit_makes_chunks_small_and_far_between(fill: Fill, history: App, by
     assert control.wish(by_somebody).rows_per_s is None
 
 
+def test_the_plans_own_limit_holds_until_a_person_asks_for_another(fill: Fill, history: App, by_somebody: Ledger,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(waits, "now_s", lambda: clock[0])
+    monkeypatch.setattr(waits, "sleep_s", lambda seconds: clock.append(clock.pop() + seconds))
+    seen: list[tuple[int, float, int | None]] = []
+
+    def told(progress: Progress) -> None:
+        seen.append((progress.rows_examined, clock[0] - 1000, progress.limit))
+        if progress.rows_examined == 6:
+            control.limit(by_somebody, 8)
+
+    assert fill(told, rows_per_s=4).count == 0
+    assert [row[:2] for row in seen[:3]] == [(2, 0.0), (4, 0.5), (6, 1.0)]  # two rows each half second
+    assert [row[0] for row in seen[3:6]] == [10, 14, 18]
+    assert (seen[0][2], seen[5][2]) == (4, 8)
+
+
+def test_a_look_at_every_row_is_limited_and_in_the_ledger_while_it_goes(session: Session, plan: Plan, history: App, ledger: Ledger,
+                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(waits, "now_s", lambda: clock[0])
+    monkeypatch.setattr(waits, "sleep_s", lambda seconds: clock.append(clock.pop() + seconds))
+    walk = Walk(session, Keyset.of(session, str(session.schema), "job"), sync.pairs(session, plan, str(session.schema)),
+                plan.backfill.model_copy(update={"rows_per_s": 20}))
+    standing: list[int] = []
+
+    found = exact_look.looked(walk, ledger, "verify", lambda _: standing.append(ledger.passes()["verify"]["rows_examined"]))
+
+    assert (found.rows_examined, found.count) == (40, 30)
+    assert clock[0] - 1000 >= 40 / 20 - 1
+    assert (len(standing), standing[-1]) == (9, 40)
+    assert 0 < standing[4] < 40
+    assert ledger.passes()["verify"]["finished_at"]
+
+
+def test_a_look_at_every_row_can_be_stopped_and_begins_anew(session: Session, plan: Plan, history: App, ledger: Ledger,
+                                                            by_somebody: Ledger) -> None:
+    walk = Walk(session, Keyset.of(session, str(session.schema), "job"), sync.pairs(session, plan, str(session.schema)), plan.backfill)
+
+    with pytest.raises(Stopped, match="pass parity: stopped: ann asked for it: enough"):
+        exact_look.looked(walk, ledger, "parity", lambda _: control.ask(by_somebody, control.STOP, "ann", "enough"))
+    assert ledger.passes()["parity"]["finished_at"] is None
+
+    assert exact_look.looked(walk, ledger, "parity").rows_examined == 40
+    assert ledger.passes()["parity"]["rows_examined"] == 40
+
+
 def test_an_unhealthy_server_is_waited_for(fill: Fill, history: App, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     values = iter([3, 99, None, 60, *[1] * 100])
 
@@ -172,14 +221,14 @@ def test_a_server_that_stays_unhealthy_stops_the_pass(fill: Fill, history: App, 
 
 def test_every_signal_can_be_read_and_is_over_a_limit_of_nearly_nothing(ledger: Ledger, session: Session, plan: Plan) -> None:
     wide = plan.backfill.model_copy(update={"max_threads_running": 10**6, "max_history_length": 10**9, "max_redo_percent": 100})
-    readings = [signal() for signal in health.signals(ledger, "first", wide)]
+    readings = [signal() for signal in health.signals(ledger, wide)]
     assert [reading.name for reading in readings] == [
         "number of running threads", "history list length", "redo log in use", "commit of the application"]
     assert [reading.problem for reading in readings] == ["", "", "", ""]
     assert all(reading.value is not None for reading in readings)
 
     tight = wide.model_copy(update={"max_threads_running": 0.5, "max_redo_percent": 0})
-    problems = [signal().problem for signal in health.signals(ledger, "first", tight)]
+    problems = [signal().problem for signal in health.signals(ledger, tight)]
     assert problems[0].startswith("number of running threads is ")
     assert len(problems) == 3
 
@@ -191,7 +240,7 @@ def test_what_cannot_be_read_is_unhealthy_never_zero(session: Session, plan: Pla
     from steps.target import Target
     with Session(Target(empty.url.set(username=name, password="x"))) as poor:
         ledger = Ledger(poor, empty.schema, "job", plan.id)
-        readings = {reading.name: reading for reading in (signal() for signal in health.signals(ledger, "first", plan.backfill))}
+        readings = {reading.name: reading for reading in (signal() for signal in health.signals(ledger, plan.backfill))}
     session.run(f"DROP USER {name}@'%'")
 
     assert "1227" in readings["history list length"].problem
@@ -206,14 +255,14 @@ def test_a_replica_that_stands_still_pauses_the_pass_until_it_moves(fill: Fill, 
     session.run(f"CREATE DATABASE `{copy}`")
     session.run(f"CREATE TABLE `{copy}`._rollout_pace LIKE _rollout_pace")
     monkeypatch.setenv("REPLICA_ONE", session.target.url.render_as_string(hide_password=False))
-    real = health.Replica._beat
+    real = Replica._beat
 
-    def there(self: health.Replica) -> object:
+    def there(self: Replica) -> object:
         beat = real(self)
         there_is = session.value(f"SELECT at FROM `{copy}`._rollout_pace")
         return there_is if beat else None
 
-    monkeypatch.setattr(health.Replica, "_beat", there)
+    monkeypatch.setattr(Replica, "_beat", there)
     polls: list[int] = []
     sleep = waits.sleep_s
 
@@ -244,15 +293,15 @@ def test_a_replica_that_stands_still_pauses_the_pass_until_it_moves(fill: Fill, 
 
 def test_a_replica_without_an_address_is_unhealthy(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOWHERE", raising=False)
-    assert "environment variable NOWHERE is not set" in health.Replica(ledger, "first", "NOWHERE", 5).read().problem
+    assert "environment variable NOWHERE is not set" in Replica(ledger, "first", Address("NOWHERE", "NOWHERE"), 5).read().problem
 
 
 def test_a_replica_that_hangs_holds_up_nobody(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr(waits, "now_s", lambda: clock[0])
     answers = threading.Event()
-    monkeypatch.setattr(health.Replica, "_beat", lambda _: answers.wait(30) and None)
-    replica = health.Replica(ledger, "first", "REPLICA_ONE", 5)
+    monkeypatch.setattr(Replica, "_beat", lambda _: answers.wait(30) and None)
+    replica = Replica(ledger, "first", Address("REPLICA_ONE", "REPLICA_ONE"), 5)
 
     assert replica.read().problem == ""
     clock[0] += 6
@@ -291,7 +340,7 @@ def test_the_closing_look_can_be_paused_and_says_how_far_it_is(session: Session,
 
     monkeypatch.setattr(waits, "sleep_s", then)
     walk = Walk(session, Keyset.of(session, str(session.schema), "job"), sync.pairs(session, plan, str(session.schema)), plan.backfill)
-    found = passes.looked(walk, ledger, "closing", lambda progress: lines.append(passing.line(progress)))
+    found = exact_look.looked(walk, ledger, "closing", lambda progress: lines.append(passing.line(progress)))
 
     assert (found.rows_examined, found.count) == (40, 30)
     assert lines[0].startswith("closing pass: 0 of about ")
