@@ -25,8 +25,21 @@ class Fix:
 
 
 def old_decides(pairs: tuple[Pair, ...]) -> tuple[Fix, ...]:
-    """Only V0 is alive: whatever the old side says, the new side follows, everywhere (F14, F17)."""
-    return tuple(Fix(pair.new, f"NOT {pair.agrees()} AND {pair.new_is_known()}", pair.to_new()) for pair in pairs)
+    """
+    Only V0 is alive: whatever the old side says, the new side follows, everywhere (F14, F17).
+
+    A finer new word that agrees still (`cancelled` beside `failed`) stays, unless another pair of its row has moved apart: then V0 has
+    written the row since, and the word is of before. Value maps come first, so that they are set before the pair that shows it.
+    """
+    return tuple(Fix(pair.new, f"{_stale(pair, pairs)} AND {pair.new_is_known()}", pair.to_new()) for pair in pairs)
+
+
+def _stale(pair: Pair, pairs: tuple[Pair, ...]) -> str:
+    written_since = " OR ".join(f"NOT {other.agrees()}" for other in pairs if other.value_map is None)
+    if pair.value_map is None or not written_since:
+        return f"NOT {pair.agrees()}"
+    finer = f"NOT ({pair.bytes_of(quote(pair.new))} <=> {pair.bytes_of(pair.to_new())})"
+    return f"(NOT {pair.agrees()} OR ({finer} AND ({written_since})))"
 
 
 def new_decides(pairs: tuple[Pair, ...]) -> tuple[Fix, ...]:

@@ -16,7 +16,6 @@ from steps.deploys.kubernetes_api import Changed, Cluster
 from steps.deploys.way import Job, patiently, wait_until
 from steps.errors import DeployFailed, DeploySystemAway, Stopped
 from steps.plan_deploy import Kubernetes as Section
-from steps.plan_deploy import Workload
 
 HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
 STUCK = (*HOPELESS, "ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError",
@@ -47,7 +46,7 @@ class Kubernetes(ByImages):
         found: dict[str, Any] = {}
         for name, wanted in self.wanted(generation).items():
             workload = self._by_name[name]
-            now = _image(self.cluster.deployment(workload.deployment), workload)
+            now = _image(self.cluster.deployment(workload.deployment), workload.deployment, workload.container)
             found[name] = None if now == wanted else now
         return {**found, **known}
 
@@ -68,37 +67,44 @@ class Kubernetes(ByImages):
 
     def _go_to(self, job: Job, images: dict[str, str]) -> dict[str, Any]:
         """Every image first, then every rollout: both are looked at before they are acted on, so this may be repeated."""
-        changed = [name for name, image in images.items() if self._ensure(self._by_name[name], image, job)]
-        for deployment in dict.fromkeys(self._by_name[name].deployment for name in images):
-            mine = {self._by_name[name].container: image for name, image in images.items() if self._by_name[name].deployment == deployment}
+        wanted: dict[str, dict[str, str]] = {}
+        for name, image in images.items():
+            wanted.setdefault(self._by_name[name].deployment, {})[self._by_name[name].container] = image
+        changed = [name for deployment, mine in wanted.items() for name in self._ensure(deployment, mine, job)]
+        for deployment, mine in wanted.items():
             wait_until(lambda name=deployment, mine=mine: self._missing(name, mine),  # type: ignore[misc]
                        job.deadline, job.every_s, f"deployment {self.plan.namespace}/{deployment}", REMEDY)
         return {"images": images, "changed": changed, **({"could not look": "whether old pods have ended"} if self._blind else {})}
 
-    def _ensure(self, workload: Workload, image: str, job: Job) -> bool:
-        """Whether the image had to be changed. A lost answer or a conflict is followed by another look, never by a blind repeat."""
-        changed = False
+    def _ensure(self, deployment: str, images: dict[str, str], job: Job) -> list[str]:
+        """
+        Which of the *images* had to be changed. All of one Deployment are one change, so that its pods are replaced once, and no pod
+        has the new image in one container beside the old one in another.
+
+        A lost answer or a conflict is followed by another look, never by a blind repeat.
+        """
+        changed: dict[str, str] = {}
 
         def once() -> None:
-            nonlocal changed
             while True:
-                now = self.cluster.deployment(workload.deployment)
-                if _image(now, workload) == image:
+                now = self.cluster.deployment(deployment)
+                missing = {container: image for container, image in images.items() if _image(now, deployment, container) != image}
+                if not missing:
                     return
-                changed = True
-                self._gave_up_before[workload.deployment] = _gave_up(now)
+                changed.update(missing)
+                self._gave_up_before[deployment] = _gave_up(now)
                 try:
-                    self.cluster.set_image(workload.deployment, workload.container, image, now.metadata.resource_version)
+                    self.cluster.set_images(deployment, missing, now.metadata.resource_version)
                 except Changed:
                     if job.deadline.passed:
-                        raise DeployFailed(f"deployment {self.plan.namespace}/{workload.deployment}",
+                        raise DeployFailed(f"deployment {self.plan.namespace}/{deployment}",
                                            f"was changed by somebody else all the {job.deadline.seconds:g} s", REMEDY) from None
                     waits.sleep_s(job.every_s)
                     continue
                 return
 
         patiently(once)
-        return changed
+        return [f"{deployment}/{container}" for container in images if container in changed]
 
     def _missing(self, name: str, images: dict[str, str]) -> str | None:
         """
@@ -178,15 +184,15 @@ def _images(deployment: Any) -> dict[str, str]:
     return {container.name: str(container.image) for container in deployment.spec.template.spec.containers}
 
 
-def _image(deployment: Any, workload: Workload) -> str:
+def _image(deployment: Any, name: str, container: str) -> str:
     """
     Raises:
         Stopped: the Deployment has no such container.
     """
     containers = _images(deployment)
-    if workload.container not in containers:
-        raise Stopped(f"deployment {workload.deployment}", f"has no container {workload.container}", f"it has {', '.join(containers)}")
-    return containers[workload.container]
+    if container not in containers:
+        raise Stopped(f"deployment {name}", f"has no container {container}", f"it has {', '.join(containers)}")
+    return containers[container]
 
 
 def _replicas_missing(deployment: Any) -> str | None:

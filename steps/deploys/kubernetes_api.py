@@ -61,17 +61,17 @@ class Cluster:
         return patiently(lambda: self._asked(name, "get", lambda: self._apps.read_namespaced_deployment(
             name, self.plan.namespace, _request_timeout=TIMEOUTS_S)))
 
-    def set_image(self, name: str, container: str, image: str, version: str) -> None:
+    def set_images(self, name: str, images: dict[str, str], version: str) -> None:
         """
-        Change one container's image, if the Deployment is still as it was at *version*.
+        Change the images of containers in one request, so that one rollout follows, if the Deployment is still as it was at *version*.
 
         Raises:
             Changed: it is not.
             DeployFailed: the server refuses the change.
             DeploySystemAway: nobody knows whether it was made.
         """
-        body = {"metadata": {"resourceVersion": version},
-                "spec": {"template": {"spec": {"containers": [{"name": container, "image": image}]}}}}
+        containers = [{"name": container, "image": image} for container, image in images.items()]
+        body = {"metadata": {"resourceVersion": version}, "spec": {"template": {"spec": {"containers": containers}}}}
         try:
             self._asked(name, "patch", lambda: self._apps.patch_namespaced_deployment(
                 name, self.plan.namespace, body, field_manager=self.plan.field_manager, _request_timeout=TIMEOUTS_S))

@@ -9,6 +9,7 @@
 import http from 'node:http'
 import { createRequire } from 'node:module'
 import { PrismaMariaDb } from '@prisma/adapter-mariadb'
+import habitsOf from './habits.mjs'
 
 const [name, watched] = process.argv.slice(2)
 const { PrismaClient } = createRequire(import.meta.url)(`./client_${name}/index.js`)
@@ -22,6 +23,7 @@ const adapter = new PrismaMariaDb({
 // Longer than Prisma's 2 s and 5 s: on a busy test machine those would say more about the machine than about the rollout.
 const prisma = new PrismaClient({ adapter, transactionOptions: { maxWait: 20_000, timeout: 20_000 } })
 const generation = (await import(`./${name}.mjs`)).default(prisma)
+const habits = habitsOf(generation.jobs)
 
 const shadow = { on: false, sent: 0 }
 
@@ -61,6 +63,7 @@ async function held(write) {
 
 async function answer(request, path, query, body) {
   if (path === '/health') return { rows: await generation.jobs(prisma).findMany({ take: 1 }) }
+  if (path.startsWith('/habits/')) return held((tx) => habits[path.slice('/habits/'.length)](tx, body))
   if (path === '/shadow-write' && generation.bothSides) return Object.assign(shadow, body)
   const id = decodeURIComponent(path.slice('/jobs/'.length))
   for (const part of ['data', 'where']) if (body[part]) body[part] = generation.accept(body[part])

@@ -13,6 +13,7 @@ import os
 import sys
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +21,43 @@ from flows.demo.traffic import Fleet
 from flows.demo.traffic.process import URL_NAME
 from tests.applications import service
 
-STACKS = {"v0": ("prisma", "sqlalchemy"), "v1": ("prisma",), "v2": ("prisma",)}
 ROLLING: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "v1": (("v1",), ()), "v0": ((), ("v1",)), "v2": (("v2",), ("v1", "v0")), "v1-again": (("v1", "v0"), ("v2",))}
 SWITCHES = {"shadow-on": True, "shadow-off": False}
 CLIENTS, RATE_PER_S = 3, 16
 TRAFFIC = "traffic"
-OWNER = "owner"
+OWNER, DRIVEN_BY = "owner", "driven-by"
+
+
+@dataclass(frozen=True)
+class Driver:
+    """Who drives the applications: a module with the arguments of `flows.demo.traffic`; the rate is for all of its clients of one stack."""
+
+    module: str
+    stacks: dict[str, tuple[str, ...]]
+    rate_per_s: float
+    clients: int = CLIENTS
+
+
+DRIVERS = {
+    "roles": Driver("flows.demo.traffic", {"v0": ("prisma", "sqlalchemy"), "v1": ("prisma",), "v2": ("prisma",)}, RATE_PER_S),
+    "habits": Driver("tests.applications.habits", {"v0": ("sqlalchemy",), "v1": ("prisma",), "v2": ("prisma",)}, 36, 9)}
 
 
 def come(url: str, folder: Path, generation: str) -> None:
-    """Start *generation*: each of its applications, then its clients. All end with the process whose pid is in *folder*."""
+    """Start *generation*: its applications, and the clients of each. All end with the process whose pid is in *folder*."""
     owner = int(json.loads((folder / OWNER).read_text()))
-    fleet = Fleet(url, folder / TRAFFIC)
+    fleet, driven = Fleet(url, folder / TRAFFIC), json.loads((folder / DRIVEN_BY).read_text())
+    drivers = [DRIVERS[name] for name in driven["by"]]
 
     def start(stack: str) -> None:
         base = service.start(url, folder, generation, stack, watched=owner)
-        fleet.start(generation, clients=CLIENTS, rate_per_s=RATE_PER_S, watched=owner, application=base, stack=stack)
+        for driver in (driver for driver in drivers if stack in driver.stacks[generation]):
+            fleet.start(generation, clients=driver.clients, rate_per_s=driver.rate_per_s * driven["pace"], watched=owner, application=base,
+                        stack=stack, module=driver.module)
 
     with ThreadPoolExecutor() as starting:
-        list(starting.map(start, STACKS[generation]))
+        list(starting.map(start, dict.fromkeys(stack for driver in drivers for stack in driver.stacks[generation])))
 
 
 def go(url: str, folder: Path, generation: str) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.applications import installed
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 URL_NAME = "APPLICATION_DATABASE_URL"
 LATENCY_NAME = "APPLICATION_LATENCY_MS"  # of the instances on Prisma, where it is set
 READY_S, END_S = 60, 20
+CONNECTIONS = 8  # of an instance's pool
 
 
 class ServiceError(RuntimeError):
@@ -26,7 +28,7 @@ class ServiceError(RuntimeError):
 
 def start(url: str, folder: Path, generation: str, stack: str, *, watched: int) -> str:
     """
-    Start one instance; return its base URL once its health route has read the table.
+    Start one instance; return its base URL once its health route has read the table, over all of its connections.
 
     It ends with :func:`stop`, or when the process *watched* is gone.
 
@@ -49,6 +51,8 @@ def start(url: str, folder: Path, generation: str, stack: str, *, watched: int) 
     (folder / f"{generation}-{stack}.json").write_text(json.dumps({"pid": process.pid, "port": int(port)}))
     base = f"http://127.0.0.1:{port}"
     _wait_for_health(base, generation, stack, log)
+    with ThreadPoolExecutor(CONNECTIONS) as warming:
+        list(warming.map(lambda _: _wait_for_health(base, generation, stack, log), range(CONNECTIONS)))
     return base
 
 

@@ -25,6 +25,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from flows.demo.traffic.process import alive
+from tests.applications.sqlalchemy_habits import HABITS, Habit
 
 Milliseconds = DateTime().with_variant(DATETIME(fsp=3), "mysql")
 
@@ -81,14 +82,17 @@ class Repository:
             if path.startswith("/jobs/") and path != "/jobs/":
                 return {"row": as_json(session.get(jobs, unquote(path.removeprefix("/jobs/"))))}
             if "waiting" in query:
-                statement = statement.where(jobs.status == "pending", jobs.userId.in_(query["user"])).order_by(jobs.createdAt).limit(5)
+                statement = statement.where(jobs.status == "pending", jobs.userId.in_(query["user"]), jobs.jobType != "habit")
+                statement = statement.order_by(jobs.createdAt).limit(5)
             elif "userId" in query:
                 statement = statement.where(jobs.userId == query["userId"][0]).order_by(jobs.createdAt.desc()).limit(20)
             else:
                 statement = statement.limit(1)
             return {"rows": [as_json(job) for job in session.scalars(statement)]}
 
-    def post(self, _: str, body: Reply) -> Reply:
+    def post(self, path: str, body: Reply) -> Reply:
+        if path.startswith("/habits/"):
+            return self._by_habit(HABITS[path.removeprefix("/habits/")], body)
         with Session(self.engine) as session:
             job = AiAnalysisJob(**as_columns(body["data"]))
             session.add(job)
@@ -111,6 +115,15 @@ class Repository:
     def delete(self, job: str, body: Reply) -> Reply:
         with Session(self.engine) as session:
             return self._conditionally(session, delete(AiAnalysisJob), job, body["where"])
+
+    def _by_habit(self, habit: Habit, body: Reply) -> Reply:
+        columns = {"rows": [as_columns(row) for row in body.get("rows", [])], "steps": [as_columns(step) for step in body.get("steps", [])],
+                   "data": as_columns(body.get("data", {}))}
+        with Session(self.engine) as session:
+            count = habit(session, AiAnalysisJob, body | columns)
+            held = time.monotonic_ns()
+            session.commit()
+            return {"done": count > 0, "held": str(held)}
 
     @staticmethod
     def _conditionally(session: Session, statement: Any, job: str, where: Reply) -> Reply:

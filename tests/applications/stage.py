@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -43,6 +44,9 @@ class Stage:
     """
 
     module = "tests.applications.rolling"
+    driven_by: ClassVar[tuple[str, ...]] = ("roles",)
+    pace: ClassVar[float] = 1
+    pace_ms = 3 * 1000 / rolling.RATE_PER_S  # what a gap is without any stall, now and then
     commands: ClassVar = {
         "deploy.command": "v1", "deploy.rollback_command": "v0", "cleanup.deploy": "v2", "cleanup.rollback_deploy": "v1-again"}
 
@@ -53,6 +57,7 @@ class Stage:
         self.labels = [NO_LABEL]
         self.soaked: list[str] = []
         (folder / rolling.OWNER).write_text(str(os.getpid()))
+        (folder / rolling.DRIVEN_BY).write_text(json.dumps({"by": self.driven_by, "pace": self.pace}))
 
     def __enter__(self) -> Self:
         os.environ[URL_NAME] = self.url
@@ -113,3 +118,17 @@ class Stage:
     def _settings(self, *more: str) -> list[str]:
         given = [f"{key}={self._rolling(command)}" for key, command in self.commands.items()]
         return [*given, "deploy.deadline_s=120", "cleanup.min_age_s=0", "cleanup.observe_s=3", *more]
+
+
+class HabitStage(Stage):
+    """The same, with clients that have habits (:mod:`tests.applications.habits`), each of which is alone with its gaps."""
+
+    driven_by = ("habits",)
+    pace_ms = 1.6 * 1000 * rolling.DRIVERS["habits"].clients / rolling.DRIVERS["habits"].rate_per_s  # a client's longest wait of its own
+
+
+class EverybodysStage(Stage):
+    """The same, with clients of both kinds, each at half its pace."""
+
+    driven_by = ("roles", "habits")
+    pace = 0.5

@@ -20,7 +20,7 @@ export default (prisma) => {
     bothSides,
     create: (data) => jobs(prisma).create({ data }),
     waiting: () => jobs(prisma).findMany({
-      where: { lifecycleStatus: 'pending' }, orderBy: { createdAt: 'asc' }, take: 5 }),
+      where: { lifecycleStatus: 'pending', jobType: { not: 'habit' } }, orderBy: { createdAt: 'asc' }, take: 5 }),
     list: (query) => jobs(prisma).findMany({
       where: { userId: query.get('userId'), jobType: query.get('jobType') }, orderBy: { createdAt: 'desc' }, take: 20,
       select: { id: true, jobType: true, lifecycleStatus: true, createdAt: true } }),

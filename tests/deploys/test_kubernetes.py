@@ -85,6 +85,43 @@ def test_a_generation_that_changes_one_container_leaves_the_other(by_kubernetes:
     assert images(cluster) == {"api/app": "shop/api:1", "worker/app": "shop/worker:1"}
 
 
+BOTH = [{"deployment": "api", "container": "app", "images": {"v1": "shop/api:1", "v2": "shop/api:2"}},
+        {"deployment": "worker", "container": "app", "images": {"v1": "shop/worker:1"}},
+        {"deployment": "api", "container": "proxy", "images": {"v1": "envoy:2"}}]
+API = "patch /apis/apps/v1/namespaces/shop/deployments/api"
+
+
+def test_two_containers_of_one_deployment_are_one_change_and_one_rollout(by_kubernetes: Make, cluster: Cluster, ledger: Ledger,
+                                                                         slept: list[float]) -> None:
+    found = ledger.put_out(by_kubernetes(workload=BOTH))
+
+    assert (images(cluster)["api/app"], cluster.image("api", "proxy")) == ("shop/api:1", "envoy:2")
+    assert cluster.asked.count(API) == 1
+    assert cluster.deployments["shop", "api"]["metadata"]["generation"] == 2
+    assert len(slept) == 10  # five stages of two rollouts, not of three
+    assert found["changed"] == ["api/app", "api/proxy", "worker/app"]
+    assert ledger.kept == {**BEFORE, "api/proxy": "envoy:1"}
+
+    ledger.take_back(by_kubernetes(workload=BOTH))
+
+    assert (images(cluster), cluster.image("api", "proxy")) == (BEFORE, "envoy:1")
+    assert cluster.asked.count(API) == 2
+    assert cluster.deployments["shop", "api"]["metadata"]["generation"] == 3
+
+
+def test_of_two_containers_one_that_stands_already_is_left_alone(by_kubernetes: Make, cluster: Cluster, ledger: Ledger) -> None:
+    cluster.add("api", {"app": "shop/api:0", "proxy": "envoy:2"})
+    scaled = iter([True])
+    cluster.before_patch = lambda deployment: cluster.touch(deployment) if next(scaled, False) else None
+
+    found = ledger.put_out(by_kubernetes(workload=BOTH))
+
+    assert found["changed"] == ["api/app", "worker/app"]
+    assert cluster.patches == [("api", "shop/api:1", "mysql-rollout"), ("worker", "shop/worker:1", "mysql-rollout")]
+    assert cluster.asked.count(API) == 2  # a conflict, and again
+    assert cluster.image("api", "proxy") == "envoy:2"
+
+
 class Killed(BaseException):
     """As SIGKILL: nothing is caught, only the ledger is left."""
 
@@ -93,7 +130,7 @@ class Killed(BaseException):
 def test_killed_after_a_patch_it_is_continued_without_a_second_one(by_kubernetes: Make, cluster: Cluster, ledger: Ledger, at: int,
                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     way = by_kubernetes()
-    real = type(way.cluster).set_image
+    real = type(way.cluster).set_images
 
     def dies(*args: Any) -> None:
         real(*args)
@@ -101,7 +138,7 @@ def test_killed_after_a_patch_it_is_continued_without_a_second_one(by_kubernetes
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(way.cluster), "set_image", dies)
+        patch.setattr(type(way.cluster), "set_images", dies)
         with pytest.raises(Killed):
             ledger.put_out(way)
     assert ledger.kept == BEFORE

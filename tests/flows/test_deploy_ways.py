@@ -150,14 +150,14 @@ def test_kubernetes_killed_after_the_first_patch_continues_with_the_second_and_k
 
 def test_interrupted_in_the_middle_it_can_be_taken_back_at_once(stage: Stage, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.plan(how="kubernetes", kubernetes=shop.section)
-    real = kubernetes_api.Cluster.set_image
+    real = kubernetes_api.Cluster.set_images
 
     def dies(*args: Any) -> None:
         real(*args)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(kubernetes_api.Cluster, "set_image", dies)
+        patch.setattr(kubernetes_api.Cluster, "set_images", dies)
         with pytest.raises(KeyboardInterrupt):
             stage.run()
     assert (shop.images, stage.phase()[0]) == ({**BEFORE, "api": "shop/api:1"}, "running")

@@ -83,6 +83,21 @@ def test_history_behind_a_default_is_filled_and_update_times_are_kept(fill: Fill
     assert (standing["rows_examined"], standing["rows_changed"], standing["cursor"]) == (23, 17, None)
 
 
+def test_a_finer_new_word_stays_unless_v0_has_written_its_row_since(fill: Fill, history: App, ledger: Ledger) -> None:
+    """Without triggers V0 tries a cancelled job again, which fails: both times it reads `failed`, but it is no cancelled job any more."""
+    fill()
+    history.run("UPDATE job SET state = 'cancelled' WHERE id IN ('k03', 'k07', 'k11')")
+    history.run("UPDATE job SET note = 'failed anew' WHERE id = 'k07'")
+    history.run("UPDATE job SET doneAt = '2026-03-04 05:06:07.089' WHERE id = 'k11'")
+    ledger.reset_pass("first")
+
+    assert fill().count == 0
+    assert wrong(history) == 1  # the cancelled one, whose words agree in their own way
+    assert history.rows("SELECT id, state FROM job WHERE id IN ('k03', 'k07', 'k11') ORDER BY id") == [
+        ("k03", "cancelled"), ("k07", "failed"), ("k11", "failed")]
+    assert ledger.passes()["first"]["rows_changed"] == 2
+
+
 def test_a_second_time_nothing_is_written(fill: Fill, history: App, ledger: Ledger) -> None:
     fill()
     ledger.reset_pass("first")

@@ -1,4 +1,8 @@
-"""A real V1 that writes both sides itself, switched on and off while it runs: beside the triggers, and alone without them."""
+"""
+A real V1 that writes both sides itself, with V0 and the triggers gone; back with both.
+
+Beside the triggers, switched on and off while it runs: `tests/traffic/test_every_phase.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import pytest
 from flows import actions
 from flows.demo.traffic import Report
 from flows.demo.traffic.session import Session
-from flows.params import RunRequest, Through
+from flows.params import RunRequest
 from flows.params import Target as Where
 from steps import sync_install
 from tests.applications import rolling
@@ -17,7 +21,7 @@ from tests.applications.stage import BY, PLAN, REASON, Stage
 
 pytestmark = pytest.mark.timeout(600)  # the first of these tests may have to install Node packages
 
-SOAK_S = 3.0
+SOAK_S = 2.0
 
 
 @pytest.fixture(autouse=True)
@@ -44,25 +48,6 @@ def clean(report: Report) -> tuple[dict[int | str, int], int, int, int, int]:
 
 def acknowledged(report: Report, label: str) -> int:
     return report.phases[label].acknowledged_writes
-
-
-def test_beside_the_triggers_and_then_the_triggers_alone(stage: Stage, triggers: Callable[[], int]) -> None:
-    stage.start("v0")
-    stage.forward(*stage.switch())
-    stage.soak("both", SOAK_S)
-    both = rolling.switched(stage.folder)
-    assert stage.back(*stage.switch(), phase=Through.SHADOW_WRITE).did == ["shadow_write"]
-    one = rolling.switched(stage.folder)
-    stage.soak("triggers alone", SOAK_S)
-    still = rolling.switched(stage.folder)
-    report, wrong = stage.ended()
-
-    assert (clean(report), wrong) == (({}, 0, 0, 0, 0), []), report.examples
-    assert (both["on"], one["on"], still["on"], triggers()) == (True, False, False, 2)
-    assert both["sent"] > 5
-    assert still["sent"] == one["sent"]
-    assert acknowledged(report, "both") > 20
-    assert acknowledged(report, "triggers alone") > 20
 
 
 def test_alone_with_v0_gone_the_triggers_come_back_and_find_nothing_and_then_v0_may(stage: Stage, triggers: Callable[[], int]) -> None:

@@ -1,4 +1,4 @@
-"""Real applications, Prisma's client and SQLAlchemy's ORM, through the phases and back; and proof that their failures are seen."""
+"""Proof that the failures of real applications, on Prisma's client and on SQLAlchemy's ORM, are seen; and what their models are."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.demo.traffic import Report
 from flows.demo.traffic.failure import LOST, ApplicationFailedError
 from flows.demo.traffic.generations import GENERATIONS, V0_COLUMNS
 from flows.demo.traffic.http_model import HttpModel
 from flows.demo.traffic.journal import Journal, read_history
 from flows.demo.traffic.session import Session
-from flows.params import Target as Where
 from flows.params import Through
 from tests.applications import installed, service
 from tests.applications.schema import schemas
@@ -23,43 +21,12 @@ from tests.applications.stage import Stage
 
 pytestmark = pytest.mark.timeout(600)  # the first of these tests may have to install Node packages
 
-SOAK_S = 2.0
+SOAK_S = 1.0
 
 
 @pytest.fixture(autouse=True)
 def slept() -> None:
     """Waits are real here: tries for a gap a millisecond apart would kill transactions of the traffic (F24)."""
-
-
-def seen(report: Report, label: str) -> dict[str, int]:
-    """Requests by side under *label*."""
-    return {side: counts.requests for (phase, side), counts in report.sides.items() if phase == label}
-
-
-def reprepared(stage: Stage) -> int:
-    """How often the server prepared a cached statement anew, because its table had changed."""
-    session = Session(stage.url, "test")
-    (row,) = session.rows("SHOW GLOBAL STATUS LIKE 'Com_stmt_reprepare'")
-    session.close()
-    return int(row["Value"])
-
-
-def test_v0_and_v1_live_through_the_phases_and_back_to_v0(stage: Stage) -> None:
-    stage.start("v0")
-    stage.soak("before", SOAK_S)
-    prepared = reprepared(stage)
-    assert stage.forward().did == ["pre_deploy", "deploy", "backfill", "verify", "shadow_write"]
-    stage.soak("side by side", SOAK_S)
-    assert stage.back(to=Where.V0).outcome == "done"
-    stage.soak("V0 again", SOAK_S)
-    report, wrong = stage.ended(old_side_only=True)
-
-    assert (dict(report.failed), report.wrong_reads, report.run_twice, wrong) == ({}, 0, 0, []), report.examples
-    for label, sides in {"before": 2, "1. pre_deploy": 2, "side by side": 3, "V0 again": 2}.items():
-        some = 0 if label.startswith("1.") else 2  # the phase itself is over in a moment
-        assert len([side for side, requests in seen(report, label).items() if requests > some]) == sides, label
-    assert report.acknowledged_writes > 50
-    assert reprepared(stage) > prepared  # Prisma's cached prepared statements met the changes (case C89)
 
 
 def test_a_rename_in_place_fails_every_request_of_v0_from_then_on(stage: Stage) -> None:

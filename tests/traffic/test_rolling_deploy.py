@@ -24,7 +24,7 @@ from steps.errors import RolledBack
 from tests.applications import proxy, replacing, service
 from tests.applications.proxied_stage import ProxiedStage
 from tests.applications.proxy import provider
-from tests.applications.traffic_table import FAULTY, FaultyRelease
+from tests.applications.scenarios import FAULTY, FaultyRelease
 from tests.traffic.conftest import staged
 
 pytestmark = pytest.mark.timeout(600)  # the first of these tests may have to install Node packages, and HAProxy

@@ -20,9 +20,10 @@ def write(
     acked: bool = True,
     queued: bool = False,
     executed: bool = False,
+    by: str = "v0",
     **values: object,
 ) -> Write:
-    return Write("job", kind, held, "v0", "p", values, queued, executed, held + 1 if acked else None)
+    return Write("job", kind, held, by, "p", values, queued, executed, held + 1 if acked else None)
 
 
 def history(*writes: Write, reads: Sequence[Read] = (), pending: Sequence[str] = ()) -> History:
@@ -74,6 +75,33 @@ def test_a_creation_of_unknown_outcome_may_have_left_no_row() -> None:
 
     assert fold(chain, beginning(chain)) == [None, {"state": "pending"}]
     assert fold(chain[1:], beginning(chain[1:])) == [{}]
+
+
+@pytest.mark.parametrize(
+    ("later", "state"),
+    [
+        ([write(2, state="failed")], "cancelled"),  # V0 says `failed` where it read `failed`: nothing has moved
+        ([write(2, state="pending"), write(3, state="failed")], "failed"),
+        ([write(2, by="v1", state="failed")], "failed"),
+        ([write(2, kind="replace", state="failed")], "failed"),  # a new row, which knows nothing of the one before
+        ([write(2, kind="delete"), write(3, kind="create", state="failed")], "failed"),
+    ],
+)
+def test_a_word_of_v0_that_says_nothing_new_leaves_v1s_finer_one(later: list[Write], state: str) -> None:
+    assert fold([write(1, kind="create", by="v1", state="cancelled"), *later], None) == [{"state": state}]
+
+
+def test_v0_moves_a_locked_job_to_running() -> None:
+    locked = [write(1, kind="create", state="pending"), write(2, by="v1", state="locked")]
+
+    assert fold([*locked, write(3, state="running")], None) == [{"state": "running"}]
+
+
+def test_replace_leaves_nothing_of_what_it_does_not_name() -> None:
+    chain = [write(1, kind="replace", by="v1", state="running", inputRef="answer:1"), write(2, kind="replace", state="running")]
+
+    assert fold(chain, beginning(chain)) == [{"state": "running"}]
+    assert beginning(chain) is None
 
 
 def test_a_write_is_ordered_by_the_clock_its_application_took(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from flows.demo.traffic import Counts, Report, WrongRow
 from steps.errors import RolloutError, Stopped
-from tests.applications.traffic_table import FAULTY, Scenario, broken_promises, expect, markdown
+from tests.applications.scenarios import FAULTY, expect
+from tests.applications.stage import HabitStage
+from tests.applications.traffic_table import README, Scenario, broken_promises, markdown, render
 
 
 def scenario(name: str = "default path", *, wrong: list[WrongRow] | None = None, ending: str | None = None, **counts: object) -> Scenario:
@@ -44,8 +46,25 @@ def test_a_scenario_that_nobody_lived_through_and_a_silence_that_never_ended_are
     empty.soaked = ["V2 alone"]
     silent.report.longest_gap_ms = 60_000
 
-    assert broken_promises(empty) == ["default path: nobody wrote in 'V2 alone'"]
+    assert broken_promises(empty) == ["default path: nobody wrote in 'V2 alone'", "default path: v1 prisma wrote nothing",
+                                      "default path: v0 prisma wrote nothing"]
     assert broken_promises(silent) == ["default path: gaps longer than 1000 ms: no success since 60000 ms"]
+
+
+def test_a_client_that_is_alone_in_its_line_has_its_own_pace_in_its_gaps() -> None:
+    slow = scenario("habits", longest_gap_ms=1300)
+
+    assert [line.partition(":")[2] for line in broken_promises(slow)] == [" gaps longer than 1000 ms: 2. deploy v1 prisma 1300 ms"]
+    slow.pace_ms = HabitStage.pace_ms
+    assert broken_promises(slow) == []
+
+
+def test_the_readmes_table_is_made_anew() -> None:
+    text = README.read_text()
+    fresh = render(text, [scenario()])
+
+    assert fresh.count("| default path |") == 2
+    assert render(fresh, [scenario()]) == fresh
 
 
 def test_a_fault_that_was_not_met_ends_the_scenario() -> None:

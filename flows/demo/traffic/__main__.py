@@ -2,14 +2,15 @@
 
 import argparse
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from flows.demo.traffic.generations import GENERATIONS
-from flows.demo.traffic.process import URL_NAME, Settings, run
+from flows.demo.traffic.process import URL_NAME, Cast, Settings, run
 
 
-def main() -> None:
-    """Read the arguments and run until told to end."""
+def main(casts: Mapping[str, Cast] | None = None) -> None:
+    """Read the arguments and run until told to end; *casts*, by generation, say who plays, else `--clients` take the roles in turn."""
     parser = argparse.ArgumentParser(prog="python -m flows.demo.traffic", description=__doc__)
     add = parser.add_argument
     add("--generation", choices=[*GENERATIONS], required=True)
@@ -31,7 +32,7 @@ def main() -> None:
         url, given.generation, given.report, given.control, given.health_file, max(1, given.clients),
         max(0.1, given.rate), given.seconds, given.watch_pid, given.application, given.stack,
     )  # fmt: skip
-    run(settings)
+    run(settings, casts[given.generation] if casts else None)
 
 
 if __name__ == "__main__":

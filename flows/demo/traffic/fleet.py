@@ -48,13 +48,14 @@ class Fleet:
 
     def start(
         self, generation: str, *, clients: int = 6, rate_per_s: float = 40, seconds: float = 900, ready_s: float = 20,
-        watched: int | None = None, application: str | None = None, stack: str = "",
+        watched: int | None = None, application: str | None = None, stack: str = "", module: str = "flows.demo.traffic",
     ) -> None:  # fmt: skip
         """
         Start *clients* of *generation*; return when each has had a success, or after *ready_s* though some had none.
 
         They ask the *application* at that base URL, made of *stack*; without one they are the application themselves.
-        They end with the process *watched*, this one unless told otherwise, 0 for none.
+        They end with the process *watched*, this one unless told otherwise, 0 for none. *module* is who they are, with the
+        arguments of `flows.demo.traffic`.
 
         Raises:
             FleetBrokenError: the process ended at once; the text says why.
@@ -64,7 +65,7 @@ class Fleet:
         stem = self.folder / "-".join(filter(None, (generation, str(number), stack)))
         health, report = stem.with_suffix(".healthy"), stem.with_suffix(SUFFIX)
         command = [
-            sys.executable, "-m", "flows.demo.traffic", "--generation", generation, "--clients", str(clients),
+            sys.executable, "-m", module, "--generation", generation, "--clients", str(clients),
             "--rate", str(rate_per_s), "--report", str(report), "--control", str(self.control),
             "--health-file", str(health), "--seconds", str(seconds),
             "--watch-pid", str(os.getpid() if watched is None else watched), "--stack", stack,

@@ -16,6 +16,7 @@ from flows.demo.traffic.session import Row
 
 MOMENTS = {column for column in (*V0_COLUMNS, *V1_COLUMNS) if column.endswith("At")} | {"lockUntil"}
 TIMEOUT_S = 60
+Planned = tuple[str, str, Values, Values]  # job, kind, values, marks
 OK = 200
 
 
@@ -81,23 +82,34 @@ class HttpModel(Model):
 
     def _write(self, method: str, job: str, values: Values, body: dict[str, Any], marks: Values) -> bool:
         kind = {"POST": "create", "PATCH": "update", "DELETE": "delete"}[method]
+        path = f"/jobs/{quote(job) if kind != 'create' else ''}"
+        reply = self.asked_on_record(method, path, body, [(job, kind, values, marks)])
+        if reply and reply.get("row"):
+            self.check(job, _row(reply["row"]), values)
+        return reply is not None
+
+    def asked_on_record(self, method: str, path: str, body: dict[str, Any], writes: list[Planned]) -> dict[str, Any] | None:
+        """Ask for the *writes* of one transaction, in their order; return the answer, or None when no row fitted."""
         self.answered = self.generation
         if self._connection.sock is None:
             self._connection.connect()  # who never reached the application has written nothing
-        number = self._journal.intend(self.generation.name, job, kind, values, marks)
+        numbers = [self._journal.intend(self.generation.name, *write) for write in writes]
         try:
-            reply = self._ask(method, f"/jobs/{quote(job) if kind != 'create' else ''}", body)
+            reply = self._ask(method, path, body)
         except ApplicationFailedError as error:
             if not error.unknown:
-                self._journal.withdraw(number)
+                self._withdraw(numbers)
             raise
         if not reply["done"]:
+            self._withdraw(numbers)
+            return None
+        for later, number in enumerate(numbers):
+            self._journal.acknowledge(number, int(reply["held"]) + later if "held" in reply else None, self.answered.name)
+        return reply
+
+    def _withdraw(self, numbers: list[int]) -> None:
+        for number in numbers:
             self._journal.withdraw(number)
-            return False
-        self._journal.acknowledge(number, int(reply["held"]) if "held" in reply else None, self.answered.name)
-        if reply.get("row"):
-            self.check(job, _row(reply["row"]), values)
-        return True
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         self.answered = self.generation

@@ -39,7 +39,11 @@ def plain(column: str, value: Any) -> Any:
 
 @dataclass
 class Write:
-    """One write of one job: *values* are logical and plain; *acked* is the clock at its acknowledgement, if it came."""
+    """
+    One write of one job: *values* are logical and plain; *acked* is the clock at its acknowledgement, if it came.
+
+    *kind* is `create`, `update`, `delete`, or `replace`: of what the row said before, nothing is left.
+    """
 
     job: str
     kind: str

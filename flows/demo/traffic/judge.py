@@ -41,11 +41,26 @@ def _told(state: State) -> str:
 
 def beginning(chain: list[Write]) -> State:
     """Return what was before *chain*: nothing, when it begins with the job's creation; else a row of unknown contents."""
-    return None if chain and chain[0].kind == "create" else {}
+    return None if _made(chain) else {}
+
+
+def _made(chain: list[Write]) -> bool:
+    return bool(chain) and chain[0].kind in ("create", "replace")
 
 
 def _applied(state: State, write: Write) -> State:
-    return None if write.kind == "delete" else {**(state or {}), **write.values}
+    if write.kind == "delete":
+        return None
+    before = {} if state is None or write.kind == "replace" else state
+    after = {**before, **write.values}
+    if GENERATIONS[write.generation].is_old and _same_old_word(before, after):
+        after["state"] = before["state"]  # V0 wrote the word that stood there: nothing moved, and a finer new word stays
+    return after
+
+
+def _same_old_word(before: Values, after: Values) -> bool:
+    words = mapping().to_old
+    return "state" in before and words.get(before["state"]) is not None and words.get(before["state"]) == words.get(after["state"])
 
 
 def run_twice(history: History) -> list[Write]:
@@ -71,8 +86,7 @@ def _explained(read: Read, history: History) -> bool:
     chain = history.chains.get(read.job, [])
     sure = [number for number, write in enumerate(chain, 1) if write.acked and write.acked < read.begun]
     earliest, latest = max(sure, default=0), sum(write.held < read.ended for write in chain)
-    created = bool(chain) and chain[0].kind == "create"
-    if not created and not any("state" in write.values for write in chain[:earliest]):
+    if not _made(chain) and not any("state" in write.values for write in chain[:earliest]):
         return True  # nobody wrote down in which state the traffic found it
     sees = GENERATIONS[read.generation].may_see
     for number in range(earliest, latest + 1):

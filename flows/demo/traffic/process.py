@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,7 @@ REPORT_S = 0.5
 USERS = 8
 ROLES: tuple[type[Client], ...] = (Producer, Worker, Reader)
 NO_LABEL = "start"
+Cast = Mapping[str, Sequence[type[Client]]]
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,23 @@ def alive(pid: int) -> bool:
     return True
 
 
-def run(settings: Settings) -> None:
+@dataclass(frozen=True)
+class _Part:
+    """Clients that are accounted for together: they have a report and a journal of their own. *stack* names them in it."""
+
+    report: Path
+    stack: str
+    tally: Tally
+    journal: Journal
+    clients: list[Client]
+
+
+def run(settings: Settings, cast: Cast | None = None) -> None:
     """
     Run the clients until told to end; then let each finish its request and its job, and write the final report.
+
+    A *cast* says who plays, by the names of parts which are accounted for each by itself; without one all are one part, and take
+    the roles in turn. The rate is for all together.
 
     Raises:
         pymysql.err.MySQLError: the database does not answer at the start; nothing was done.
@@ -75,24 +91,28 @@ def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     generation = GENERATIONS[settings.generation]
-    users = _prepare(settings, generation)
-    tally, label = Tally(), _Label(settings.control)
-    journal = Journal(settings.report.with_suffix(SUFFIX), label, settings.stack)
-    interval_s = settings.clients / settings.rate_per_s
-    shared = Surroundings(settings.url, generation, users, journal, tally, label, stopped, interval_s,
-                          settings.application)  # fmt: skip
-    clients = [ROLES[number % len(ROLES)](shared, number) for number in range(settings.clients)]
-    threads = [threading.Thread(target=client.run, name=client.name) for client in clients]
+    users, label = _prepare(settings, generation), _Label(settings.control)
+    roles = cast or {"": [ROLES[number % len(ROLES)] for number in range(settings.clients)]}
+    interval_s = sum(map(len, roles.values())) / settings.rate_per_s
+    parts = []
+    for name, types in roles.items():
+        report = settings.report.with_stem("-".join(filter(None, (settings.report.stem, name.replace(" ", "_")))))
+        stack = f"{settings.stack} {name}".strip()
+        tally, journal = Tally(), Journal(report.with_suffix(SUFFIX), label, stack)
+        shared = Surroundings(settings.url, generation, users, journal, tally, label, stopped, interval_s, settings.application)
+        parts.append(_Part(report, stack, tally, journal, [role(shared, number) for number, role in enumerate(types)]))
+    threads = [threading.Thread(target=client.run, name=client.name) for part in parts for client in part.clients]
     for thread in threads:
         thread.start()
     try:
-        _report_until_stopped(settings, stopped, clients, tally)
+        _report_until_stopped(settings, stopped, parts)
     finally:
         stopped.set()
         for thread in threads:
             thread.join()
-        journal.close()
-    _append(settings, tally, final=True)
+    for part in parts:
+        part.journal.close()
+        _append(part, final=True)
 
 
 class _Label:
@@ -123,16 +143,17 @@ def _prepare(settings: Settings, generation: Generation) -> tuple[str, ...]:
     return tuple(row["id"] for row in users)
 
 
-def _report_until_stopped(settings: Settings, stopped: threading.Event, clients: list[Client], tally: Tally) -> None:
+def _report_until_stopped(settings: Settings, stopped: threading.Event, parts: list[_Part]) -> None:
     deadline, healthy = time.monotonic() + settings.seconds, False
     written = 0.0
     while not stopped.wait(0.1) and not _told_to_end(settings) and time.monotonic() < deadline:
-        if settings.health and not healthy and all(client.succeeded.is_set() for client in clients):
+        if settings.health and not healthy and all(client.succeeded.is_set() for part in parts for client in part.clients):
             healthy = True
             settings.health.touch()
         if time.monotonic() - written >= REPORT_S:
             written = time.monotonic()
-            _append(settings, tally, final=False)
+            for part in parts:
+                _append(part, final=False)
 
 
 def _told_to_end(settings: Settings) -> bool:
@@ -140,7 +161,7 @@ def _told_to_end(settings: Settings) -> bool:
     return orphaned or stop_file(settings.control, settings.generation).exists()
 
 
-def _append(settings: Settings, tally: Tally, *, final: bool) -> None:
-    line = {"pid": os.getpid(), "generation": settings.generation, "stack": settings.stack, "at": time.monotonic(), "final": final}
-    with settings.report.open("a", encoding="utf-8") as report:
-        report.write(json.dumps(line | tally.as_json()) + "\n")
+def _append(part: _Part, *, final: bool) -> None:
+    line = {"pid": os.getpid(), "stack": part.stack, "at": time.monotonic(), "final": final}
+    with part.report.open("a", encoding="utf-8") as report:
+        report.write(json.dumps(line | part.tally.as_json()) + "\n")
