@@ -21,7 +21,7 @@ from pathlib import Path
 
 from steps.errors import Stopped
 from steps.handover_hooks import HELD, HOOKS, LOOKING, NO_GAP, Orders
-from steps.masking import mask
+from steps.masking import kept_back, mask
 from steps.plan import Plan
 from steps.target import ENVIRONMENT, Target
 
@@ -71,7 +71,7 @@ def _stated(found: str, _changed_ns: int) -> str:
 
 
 def _environment() -> dict[str, str]:
-    return {key: value for key, value in os.environ.items() if key not in (ENVIRONMENT, "PTDEBUG")}
+    return {key: value for key, value in os.environ.items() if key not in {ENVIRONMENT, "PTDEBUG", *kept_back()}}
 
 
 def _option(text: str) -> str:
