@@ -88,7 +88,8 @@ def _why_not(rollout: Rollout, ladder: Ladder, stair: Stair, to: int, *, back: b
 
 def _in_the_way(rollout: Rollout, below: Shape, *, sync_stands: bool) -> str | None:
     """What of the table or of the account keeps the tool from copying, or None."""
-    return (obstacle(rollout.session, rollout.plan, rollout.schema, below, sync_stands=sync_stands)
+    return (handover_tool.cannot_be_told(rollout.target)
+            or obstacle(rollout.session, rollout.plan, rollout.schema, below, sync_stands=sync_stands)
             or missing_rights(rollout.session, rollout.schema))
 
 
