@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from typing import Any
 
 from flows import repository
@@ -46,7 +47,8 @@ def phase_markdown(name: str, rollout: Rollout, events: list[Event]) -> str:
     """What one phase did in this run, for Prefect's artifact page."""
     lines = [f"# {name}", "", f"Table `{rollout.schema}.{rollout.table}`, plan `{rollout.plan.id}`",
              f"By **{rollout.person.actor}**: {rollout.person.reason}", "", "| step | outcome | ms | rows |", "|---|---|---:|---:|"]
-    lines += [f"| {event.step} | {event.outcome} | {_number(event.duration_ms)} | {_number(event.rows)} |" for event in events]
+    lines += [f"| {_cell(event.step)} | {_cell(event.outcome)} | {_number(event.duration_ms)} | {_number(event.rows)} |"
+              for event in events]
     details = [*(event for event in events if event.detail), *_pace(name, rollout)]
     if details:
         lines += ["", "## Details", ""]
@@ -54,8 +56,19 @@ def phase_markdown(name: str, rollout: Rollout, events: list[Event]) -> str:
     statements = [event for event in events if event.statement]
     if statements:
         lines += ["", "## SQL and commands", ""]
-        lines += [f"```\n{shown(event.statement or '')}\n```" for event in statements]
+        lines += [_fenced(shown(event.statement or "")) for event in statements]
     return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    """*text* so that it stays within one cell of a table and is no markup."""
+    return html.escape(" ".join(text.split()), quote=False).replace("|", "\\|").replace("`", "\\`")
+
+
+def _fenced(sql: str) -> str:
+    """*sql* in a fence longer than any run of backticks in it."""
+    fence = "`" * (2 + max([1, *map(len, re.findall("`+", sql))]))
+    return f"{fence}\n{sql}\n{fence}"
 
 
 def _pace(phase: str, rollout: Rollout) -> list[Event]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steps import contract, handover_names, own_shadow_write, passing, pre_deploy
+from steps.checks import transport
 from steps.errors import RolloutError
 from steps.mysql import VALUE
 from steps.own_names import folds
@@ -32,7 +33,7 @@ def standing(rollout: Rollout) -> dict[str, Any]:
             "contract": _contract(rollout, phases), "phases": phases, **schema,
             "passes": passing.passes(rollout.ledger, at_work=bool(owner and owner["alive"]),
                                      planned_limit=rollout.plan.backfill.rows_per_s),
-            "working_on_it": owner, "next": _next(rollout, phases, schema),
+            "connection": transport.told(rollout.session), "working_on_it": owner, "next": _next(rollout, phases, schema),
             "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan),
             "handover_left": handover_names.left(rollout.session, rollout.schema, rollout.table)}
 

@@ -16,7 +16,8 @@ from steps.ladder import Way
 from steps.mysql import VALUE
 from steps.unchecked import without_foreign_key_checks
 
-NOT_SUPPORTED = {1221, 1845, 1846, 1847, 1848, 4092, 4093, 4157}
+NOT_SUPPORTED = {1221, 1845, 1846, 1847, 1848, 4092, 4093, 4157,
+                 3507}  # INSTANT keeps a dropped column under a longer name of its own, which one of 20 letters of 3 bytes outgrows (9.7.4)
 NO_PARENT_ROW = 1452
 LOCKS = {"INSTANT": "metadata", "INPLACE": "none", "COPY": "shared"}
 

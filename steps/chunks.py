@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from steps import catalogue, fixes, waits
 from steps.errors import ConnectionLost, LockTimeout, StatementFailed, Stopped
 from steps.keyset import Key, Stretch
-from steps.mysql import Session, quote
+from steps.mysql import Session
+from steps.quoted_names import has_name
 from steps.unchecked import without_foreign_key_checks
 from steps.walk import Walk
 
@@ -172,7 +173,7 @@ def filled_column_is_indexed(walk: Walk) -> bool:
     """Whether a column that this walk fills is in an index, or in a generated column that may be."""
     shape = catalogue.shape(walk.session, walk.keyset.schema, walk.keyset.table)
     generated = [definition for definition in shape.columns.values() if definition.partition("GENERATED ALWAYS AS ")[1]]
-    return any(quote(fix.column) in definition for fix in walk.fixes for definition in [*shape.indexes.values(), *generated])
+    return any(has_name(definition, fix.column) for fix in walk.fixes for definition in [*shape.indexes.values(), *generated])
 
 
 def spared(walk: Walk) -> AbstractContextManager[None]:

@@ -15,9 +15,10 @@ from steps import catalogue
 from steps.catalogue import Shape
 from steps.mysql import Session, quote
 from steps.plan import Plan
+from steps.quoted_names import lines
 from steps.references import renamed
 
-DEFAULT = re.compile(r"^  `((?:[^`]|``)+)` .*? DEFAULT ('(?:[^'\\]|''|\\.)*'|0x[0-9A-F]+)", re.MULTILINE)
+DEFAULT = re.compile(r"^  `((?:[^`]|``)+)` .*? DEFAULT ('(?:[^'\\]|''|\\.)*'|0x[0-9A-F]+)", re.DOTALL)
 
 
 @dataclass
@@ -65,7 +66,8 @@ class Clone:
 
     def defaults(self) -> dict[str, str]:
         """Constant defaults as SHOW CREATE writes them; information_schema loses characters outside the BMP and after a NUL."""
-        return dict(DEFAULT.findall(self.create_statement()))
+        found = (DEFAULT.match(line) for line in lines(self.create_statement()))
+        return {match[1].replace("``", "`"): match[2] for match in found if match}
 
 
 def stand_in(schema: str, table: str) -> str:

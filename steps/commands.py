@@ -1,4 +1,4 @@
-"""Programs that a plan names: a process group of their own, a deadline, no database URL, masked output."""
+"""Programs that a plan names: a process group of their own, a deadline, no login of ours, masked output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 
-from steps.masking import mask
+from steps.masking import kept_back, mask
 from steps.target import ENVIRONMENT
 
 SHOWN_OUTPUT = 2000
@@ -19,8 +19,8 @@ def run_command(command: str, deadline_s: float, extra: dict[str, str]) -> tuple
     """
     Run *command* in a shell: (exit code or None when it ran over *deadline_s*, the end of its masked output).
 
-    When it fails, or runs over its deadline, whatever it has started is ended with it. The database URL is not handed on: a deploy
-    command has its own credentials or none.
+    When it fails, or runs over its deadline, whatever it has started is ended with it. Neither the database URL nor a replica's is handed
+    on: a deploy command has its own credentials or none.
     """
     code, output = run_program(["/bin/sh", "-c", command], deadline_s, extra, with_errors=True)
     return code, output[-SHOWN_OUTPUT:]
@@ -34,7 +34,7 @@ def run_program(words: Sequence[str], deadline_s: float, extra: dict[str, str], 
     Raises:
         OSError: there is no such program, or it may not be run.
     """
-    environment = {key: value for key, value in os.environ.items() if key != ENVIRONMENT} | extra
+    environment = {key: value for key, value in os.environ.items() if key not in {ENVIRONMENT, *kept_back()}} | extra
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT if with_errors else subprocess.PIPE,
                           stdin=subprocess.DEVNULL, env=environment, start_new_session=True, cwd=folder) as process:
         try:

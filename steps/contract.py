@@ -7,13 +7,13 @@ A plan without that file has no contract, and nothing is held against one.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Container
 from enum import StrEnum
 
 from pydantic import Field as Bounded
 from pydantic import ValidationError, model_validator
 
+from steps import plan_files
 from steps.catalogue import Shape
 from steps.contract_sections import Field, Head, Index, OldSide, Relation, Scenario, State
 from steps.errors import PlanInvalid
@@ -99,17 +99,13 @@ def load(plan: Plan) -> Contract | None:
         PlanInvalid: the text is wrong, or speaks of another table; names file and line.
     """
     path = plan.folder / FILE
-    if not path.is_file():
+    if not path.exists():
         return None
+    text = plan_files.inside(path, FILE, "the contract", 1)
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        contract = Contract.model_validate(tomllib.loads(text))
+        contract = Contract.model_validate(plan_files.parsed(path, text))
     except ValidationError as error:
         raise _complaint(path, text, error, ()) from None
-    except tomllib.TOMLDecodeError as error:
-        raise PlanInvalid(str(path), f"is not TOML: {error}", "correct the file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlanInvalid(str(path), f"cannot be read: {type(error).__name__}", "check the file") from None
     written = plan.table_as_written or plan.table
     if contract.contract.table != written:
         raise PlanInvalid(str(path), f"is about table {contract.contract.table}, the plan about {written}", "correct one of them")

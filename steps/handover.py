@@ -16,7 +16,7 @@ import sqlglot
 from steps import catalogue, handover_swap, handover_tool, waits
 from steps.catalogue import Shape
 from steps.checks import Finding
-from steps.checks.grants import grants_of
+from steps.checks.grants import grants_of, on_schema
 from steps.errors import RolloutError, StatementFailed, Stopped
 from steps.handover_hooks import HELD, LOOKING, Orders
 from steps.handover_names import KEY_PREFIX, Names, left, obstacle
@@ -75,7 +75,7 @@ def missing_rights(session: Session, schema: str) -> str | None:
     """What the account lacks to let the tool copy a table of *schema* and to swap it in, or None; a denial would come half-way."""
     grants = grants_of(session)
     lacking = [f"{', '.join(rights)} on {shown}" for wanted, where, shown in (
-        (ON_SCHEMA, schema, f"{quote(schema)}.*"), (ON_SERVER, "*", "*.*")) if (rights := grants.lacks(wanted, where))]
+        (ON_SCHEMA, schema, on_schema(session, schema)), (ON_SERVER, "*", "*.*")) if (rights := grants.lacks(wanted, where))]
     return f"the account lacks {' and '.join(lacking)}" if lacking else None
 
 
@@ -88,7 +88,8 @@ def _why_not(rollout: Rollout, ladder: Ladder, stair: Stair, to: int, *, back: b
 
 def _in_the_way(rollout: Rollout, below: Shape, *, sync_stands: bool) -> str | None:
     """What of the table or of the account keeps the tool from copying, or None."""
-    return (obstacle(rollout.session, rollout.plan, rollout.schema, below, sync_stands=sync_stands)
+    return (handover_tool.cannot_be_told(rollout.target)
+            or obstacle(rollout.session, rollout.plan, rollout.schema, below, sync_stands=sync_stands)
             or missing_rights(rollout.session, rollout.schema))
 
 

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -19,9 +20,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
+from steps import tls
 from steps.errors import Stopped
 from steps.handover_hooks import HELD, HOOKS, LOOKING, NO_GAP, Orders
-from steps.masking import mask
+from steps.masking import kept_back, mask
 from steps.plan import Plan
 from steps.target import ENVIRONMENT, Target
 
@@ -29,6 +31,7 @@ TOOL = "pt-online-schema-change"
 OLDEST = (3, 7)  # 3.2.1 fails on MySQL 8.4 and 9; 3.7.1 was measured
 HOW_TO_GET = f"install Percona Toolkit 3.7 or newer, or name the tool with handover.command ({TOOL})"
 PATIENCE_S = 10
+LOOPBACK = "127.0.0.1"
 ASIDES = ("  ", "Operation, tries", "Not dropping", "Not updating", "DROP ", "Created plugin")  # settings, and advice not for us
 PARTS_OF_ROWS = re.compile(r" \[for Statement .*|(?<=entry )'.*?'(?= for )|(?<=value: )'.*?'(?= for )")
 CHUNK_MS = 200
@@ -71,7 +74,7 @@ def _stated(found: str, _changed_ns: int) -> str:
 
 
 def _environment() -> dict[str, str]:
-    return {key: value for key, value in os.environ.items() if key not in (ENVIRONMENT, "PTDEBUG")}
+    return {key: value for key, value in os.environ.items() if key not in {ENVIRONMENT, "PTDEBUG", *kept_back()}}
 
 
 def _option(text: str) -> str:
@@ -82,10 +85,40 @@ def _option(text: str) -> str:
 def option_file(target: Target) -> str:
     """The login as the tool reads it, so that no secret is ever in an argument that `ps` shows."""
     url = target.url
-    pairs = {"host": url.host, "port": str(url.port or 3306), "user": url.username, "password": str(url.password or ""),
-             "socket": url.query.get("unix_socket"), "ssl-ca": url.query.get("ssl_ca"), "ssl-cert": url.query.get("ssl_cert"),
-             "ssl-key": url.query.get("ssl_key")}
+    pairs = {"host": LOOPBACK if _is_localhost(target) else url.host, "port": str(url.port or 3306), "user": url.username,
+             "password": str(url.password or ""), "socket": url.query.get("unix_socket")}
     return "[client]\n" + "".join(f"{key}={_option(str(value))}\n" for key, value in pairs.items() if value)
+
+
+def dsn_part(target: Target) -> str:
+    """
+    What the tool is told of TLS, behind its DSN, since its driver takes all but one of these from nowhere else (measured with 3.7.1).
+
+    Without it the tool speaks in clear, whatever our own sessions do.
+    """
+    asked = tls.asked(target.url.query)
+    if asked.mode == "disabled":
+        return ""
+    paths = ssl.get_default_verify_paths()
+    said = {"ssl_optional": "1" if asked.mode == "preferred" else None, "ssl_client_cert": asked.cert,
+            "ssl_client_key": asked.key or asked.cert, "ssl_verify_server_cert": "1" if asked.mode == "verify_identity" else None}
+    if asked.verifies:
+        said |= {"ssl_ca_file": asked.ca or paths.cafile, "ssl_ca_path": None if asked.ca or paths.cafile else paths.capath}
+    return ",s=1" + "".join(f";mysql_{name}={value}" for name, value in said.items() if value)
+
+
+def _is_localhost(target: Target) -> bool:
+    """MySQL's own client library takes that name for a socket file of its own choice; our driver takes it for an address."""
+    return target.url.host == "localhost" and not target.url.query.get("unix_socket")
+
+
+def cannot_be_told(target: Target) -> str | None:
+    """Why the tool cannot be told of the URL's host and certificates, or None: paths of these stand in a list of its own."""
+    asked = tls.asked(target.url.query)
+    if asked.mode == "verify_identity" and _is_localhost(target):
+        return "its client takes localhost for a socket file, so the name in the certificate cannot be looked at; name the server otherwise"
+    paths = [path for path in (asked.ca, asked.cert, asked.key) if path and {",", ";"} & set(path)]
+    return f"the path {paths[0]} holds a comma or a semicolon, between which the tool splits" if paths else None
 
 
 def arguments(plan: Plan, target: Target, alter: str, new_table: str, folder: Path) -> list[str]:
@@ -99,7 +132,7 @@ def arguments(plan: Plan, target: Target, alter: str, new_table: str, folder: Pa
             f"--chunk-size={plan.backfill.first_chunk_rows}", f"--max-load=Threads_running={how.max_threads_running}",
             f"--critical-load=Threads_running={how.critical_threads_running}", f"--max-lag={how.max_lag_s}", *wait_for_replicas,
             "--tries=create_triggers:3:0.1,copy_rows:100:0.25", "--progress=time,5",
-            f"F={folder / 'login.cnf'},D={target.schema},t={plan.table}"]
+            f"F={folder / 'login.cnf'},D={target.schema},t={plan.table}{dsn_part(target)}"]
 
 
 @contextmanager

@@ -10,6 +10,7 @@ MASK = "***"
 SHORTEST_MASKED = 4
 AFTER_CONTENT = re.compile(r"'.*'( (?:for (?:key|column|function)|value found) .*)", re.DOTALL)
 _secrets: set[str] = set()
+_variables: set[str] = set()
 
 
 def remember(secret: str | None) -> None:
@@ -18,6 +19,16 @@ def remember(secret: str | None) -> None:
         slashed = secret.replace("\\", "\\\\")
         _secrets.update({secret, quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1], secret.replace("'", "''"),
                          slashed.replace("'", "\\'"), slashed.replace('"', '\\"'), shlex.quote(secret)})
+
+
+def keep_back(*names: str) -> None:
+    """The environment variables *names* hold logins of ours: no program that we start is given them. Safe to repeat."""
+    _variables.update(names)
+
+
+def kept_back() -> frozenset[str]:
+    """What :func:`keep_back` was told."""
+    return frozenset(_variables)
 
 
 def mask(text: str) -> str:

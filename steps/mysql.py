@@ -19,8 +19,8 @@ import sqlalchemy
 from pymysql.constants import CLIENT
 from sqlalchemy.pool import NullPool
 
-from steps import entry, session_settings
-from steps.errors import ConnectionLost, LockTimeout, Refused, StatementFailed, Unreachable
+from steps import entry, session_settings, tls
+from steps.errors import ConnectionLost, LockTimeout, Refused, StatementFailed
 from steps.masking import mask, without_contents
 from steps.target import Target
 
@@ -33,7 +33,6 @@ LONGEST_NAME = 64
 LAST_BMP = 0xFFFF
 Row = tuple[Any, ...]
 _standing: weakref.WeakSet[Session] = weakref.WeakSet()
-_tls: dict[sqlalchemy.URL, object] = {}
 
 
 def sessions_standing() -> int:
@@ -105,31 +104,26 @@ class Session:
     `multi` opens it for packets of several statements (the guarded fire of :mod:`steps.hold`).
     """
 
-    def __init__(self, target: Target, *, waits: Waits = Waits(), multi: bool = False,
-                 read_timeout_s: int | None = None) -> None:
+    def __init__(self, target: Target, *, waits: Waits = Waits(), multi: bool = False, read_timeout_s: int | None = None) -> None:
         arguments: dict[str, Any] = {
             "connect_timeout": 5, "program_name": "mysql-rollout", "charset": "utf8mb4",
             "client_flag": (CLIENT.MULTI_STATEMENTS if multi else 0) | CLIENT.FOUND_ROWS, "read_timeout": read_timeout_s,
-        } | ({"ssl": _tls[target.url]} if target.url in _tls else {})
-        engine = sqlalchemy.create_engine(target.url, poolclass=NullPool, hide_parameters=True, connect_args=arguments)
+            "password": str(target.url.password or "").encode(),  # as the server has it; the driver itself would take Latin-1
+        } | entry.security(target)
+        url = target.url.difference_update_query(tls.OPTIONS)
+        engine = sqlalchemy.create_engine(url, poolclass=NullPool, hide_parameters=True, connect_args=arguments)
         try:
             fairy = engine.raw_connection()
         except (sqlalchemy.exc.DBAPIError, pymysql.err.Error, RuntimeError, OSError) as error:  # the driver's own errors come through too
-            raise self._no_entry(target, getattr(error, "orig", None) or error) from None
+            cause = getattr(error, "orig", None) or error
+            raise entry.refused(target, cause, _failure(cause, "connect")) from None
         driver: Any = fairy.driver_connection
-        self._connection = driver
         fairy.detach()
-        if self._connection.server_capabilities & CLIENT.SSL:
-            _tls[target.url] = self._connection.ctx  # reading the system's certificates takes 30 ms and more, each time
-        self.target, self.schema = target, target.url.database
+        self._connection, self.target, self.schema = driver, target, target.url.database
         _standing.add(self)
+        if self.encryption:
+            entry.keep(target, self._connection.ctx)
         self._set_up(waits)
-
-    @staticmethod
-    def _no_entry(target: Target, error: BaseException) -> Unreachable:
-        failure = _failure(error, "connect")
-        return Unreachable(f"server {target.where}", failure.reason,
-                           entry.REMEDIES.get(failure.errno, "check address, account and network") + "; nothing was touched")
 
     def _set_up(self, waits: Waits) -> None:
         wanted = session_settings.wanted(waits.lock_wait_timeout_s, waits.innodb_lock_wait_timeout_s)
@@ -150,6 +144,12 @@ class Session:
                 raise
             return False
         return True
+
+    @property
+    def encryption(self) -> str | None:
+        """The version of TLS spoken on this connection, or None where all goes in clear. A proxy's other side is not known."""
+        version = getattr(self._connection._sock, "version", None)  # noqa: SLF001  # the driver has no word for it
+        return str(version()) if version else None
 
     @property
     def greeted_id(self) -> int:

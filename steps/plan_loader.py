@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from steps import sql_text
+from steps import masking, plan_files, sql_text
 from steps.errors import PlanInvalid, WrongUsage
 from steps.plan import Plan
 
@@ -31,13 +31,8 @@ def load(name: str, overrides: Sequence[str] = ()) -> Plan:
         PlanInvalid: the text is wrong; names file and line.
     """
     path = _find(name)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise PlanInvalid(str(path), f"is not TOML: {error}", "correct the file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlanInvalid(str(path), f"cannot be read: {type(error).__name__}", "check the file") from None
+    text = plan_files.read(path)
+    data = plan_files.parsed(path, text)
     for override in overrides:
         _override(data, override)
     if LOADED_KEYS & set(data):
@@ -46,13 +41,18 @@ def load(name: str, overrides: Sequence[str] = ()) -> Plan:
         plan = Plan.model_validate(data)
     except ValidationError as error:
         raise _complaint(path, text, error, overrides) from None
-    return plan.model_copy(update={"folder": path.parent, "sql_text": _step_sql(plan, path), "queries": _queries(plan, path)})
+    masking.keep_back(*plan.backfill.replicas)
+    return plan.model_copy(update={"folder": path.parent, "sql_text": _step_sql(plan, path, text), "queries": _queries(plan, path, text)})
 
 
 def _find(name: str) -> Path:
     for path in (Path(name), Path(name) / "plan.toml"):
-        if path.is_file():
-            return path.resolve()
+        try:
+            if path.is_file():
+                return path.resolve()
+        except OSError as error:
+            raise WrongUsage(f"PLAN {name[:200]}", f"cannot be looked at: {error.strerror or type(error).__name__}",
+                             "check the path and its rights") from None
     if name in shipped_plans():
         return SHIPPED / name / "plan.toml"
     raise WrongUsage(f"PLAN {name}", "is no plan file, no folder with a plan.toml and no shipped plan",
@@ -73,7 +73,7 @@ def _override(data: dict[str, Any], override: str) -> None:
         node = child
     try:
         node[last] = tomllib.loads(f"value = {raw}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         node[last] = raw
     if isinstance(node[last], bool) and last.endswith(("command", "deploy")):
         node[last] = raw
@@ -112,7 +112,7 @@ def _line(text: str, where: tuple[int | str, ...]) -> int:
     return start + 1
 
 
-def _step_sql(plan: Plan, path: Path) -> dict[str, str]:
+def _step_sql(plan: Plan, path: Path, text: str) -> dict[str, str]:
     """Every up and down file of the plan, checked: one ALTER TABLE, no ALGORITHM or LOCK, inside the plan's folder."""
     found: dict[str, str] = {}
     files = [(step.ddl, plan.table) for step in plan.pre_deploy.step if step.ddl]
@@ -120,33 +120,16 @@ def _step_sql(plan: Plan, path: Path) -> dict[str, str]:
     for stem, table in files:
         for direction in ("up", "down"):
             name = f"{stem}.{direction}.sql"
-            text = _read(path, name, f"step {stem}")
-            found[name] = sql_text.alter_statement(path.parent / name, text, table)
+            sql = plan_files.inside(path, name, f"step {stem}", plan_files.line_with(text, f'"{stem}"', f"'{stem}'"))
+            found[name] = sql_text.alter_statement(path.parent / name, sql, table)
     return found
 
 
-def _queries(plan: Plan, path: Path) -> dict[str, str]:
+def _queries(plan: Plan, path: Path, text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for pattern in plan.verify.queries:
-        if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
-            raise PlanInvalid(str(path), f"verify.queries {pattern!r} reaches outside the plan's folder", "keep files inside")
-        matches = sorted(path.parent.glob(pattern))
-        if not matches:
-            raise PlanInvalid(str(path), f"verify.queries {pattern!r} matches no file", "correct the pattern or add the file")
-        for match in matches:
-            name = str(match.relative_to(path.parent))
-            found[name] = _read(path, name, "verify.queries")
-            sql_text.query_statement(match, found[name])
+        line = plan_files.line_with(text, f'"{pattern}"', f"'{pattern}'")
+        for name in plan_files.matching(path, pattern, "verify.queries", line):
+            found[name] = plan_files.inside(path, name, "verify.queries", line)
+            sql_text.query_statement(path.parent / name, found[name])
     return found
-
-
-def _read(plan_path: Path, name: str, what: str) -> str:
-    file = plan_path.parent / name
-    if not file.resolve().is_relative_to(plan_path.parent.resolve()):
-        raise PlanInvalid(str(plan_path), f"{what}: {name} lies outside the plan's folder", "keep the plan's files inside it")
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise PlanInvalid(str(file), f"is not UTF-8 (byte {error.start})", "save it as UTF-8") from None
-    except OSError:
-        raise PlanInvalid(str(plan_path), f"{what} needs the file {name}, which is missing or unreadable", "add it") from None

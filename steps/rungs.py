@@ -12,10 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from steps.catalogue import Shape
+from steps.checks import column_type, words
 from steps.errors import Refused
 from steps.mysql import LONGEST_NAME, quote
 from steps.phase import Phase
 from steps.plan import Plan, SchemaStep
+from steps.quoted_names import column_of, has_name, parts
 
 TOMBSTONE = "_gone_"
 TOMBSTONES, DROP_INDEXES, DROP_COLUMNS = "cleanup_tombstones", "cleanup_drop_indexes", "cleanup_drop_columns"
@@ -51,6 +53,11 @@ def tombstone(column: str) -> str:
     return name if len(name) <= LONGEST_NAME else TOMBSTONE + hashlib.sha256(column.encode()).hexdigest()[:32]
 
 
+def _supplied(definition: str) -> bool:
+    """Whether an INSERT that does not name a column of this *definition* gets a value for it (case C31), whatever its comment says."""
+    return column_type.parsed(words.spelled(definition), "").supplied
+
+
 def _alter(plan: Plan, clauses: list[str]) -> str:
     return f"ALTER TABLE {quote(plan.table)} " + ", ".join(clauses) if clauses else ""
 
@@ -64,7 +71,7 @@ def _up(plan: Plan, step: SchemaStep, shape: Shape) -> str:
         raise Refused(f"step {step.name}", f"column {old} does not exist", "correct the plan")
     if plan.plan.renames_in_place:
         return _alter(plan, [f"RENAME COLUMN {quote(old)} TO {quote(new)}"])
-    if "NOT NULL" in definition and "DEFAULT" not in definition:
+    if not _supplied(definition):
         raise Refused(f"step {step.name}", f"{old} is NOT NULL without a default, so a second column would refuse the old "
                       "application's INSERTs with 1364 whenever the triggers are off", f"give {old} a default first")
     return _alter(plan, [f"ADD COLUMN {quote(new)} {definition} AFTER {quote(old)}"])
@@ -87,11 +94,11 @@ def _bury(plan: Plan, shape: Shape) -> str:
         definition = shape.columns.get(column)
         if definition is None:
             raise Refused(f"cleanup of {column}", "the column does not exist", "correct cleanup.drop")
-        if "NOT NULL" in definition and "DEFAULT" not in definition and "AUTO_INCREMENT" not in definition:
+        if not _supplied(definition):
             raise Refused(f"cleanup of {column}", "is NOT NULL without a default, so every INSERT of the new application would fail with "
                           "1364 once it is buried", f"give {column} a default in a step of the plan")
         for name, text in {**shape.foreign_keys, **shape.checks}.items():
-            if quote(column) in text:
+            if has_name(text, column):
                 raise Refused(f"cleanup of {column}", f"{name} needs it", f"take {name} away in a step of the plan")
     return _alter(plan, [f"RENAME COLUMN {quote(c)} TO {quote(tombstone(c))}" for c in plan.removed_columns])
 
@@ -107,12 +114,12 @@ def _buried_indexes(plan: Plan, shape: Shape) -> dict[str, str]:
     Raises:
         Refused: one that other columns share and that `cleanup.drop_indexes` does not name.
     """
-    gone = {quote(tombstone(column)) for column in plan.removed_columns}
+    gone = {tombstone(column) for column in plan.removed_columns}
     found = {}
     for name, text in shape.indexes.items():
-        parts = text[text.index("(") + 1:text.rindex(")")].split(", ")
-        on = [part for part in parts if any(part.startswith(column) for column in gone)]
-        if on and len(on) < len(parts) and name not in plan.cleanup.drop_indexes:
+        columns = [column_of(part) for part in parts(text)]
+        on = [column for column in columns if column in gone]
+        if on and len(on) < len(columns) and name not in plan.cleanup.drop_indexes:
             raise Refused(f"index {name}", "stands on a column that cleanup drops and on others, so MySQL would narrow it silently",
                           "build its successor in a step of the plan and name this one in cleanup.drop_indexes")
         if on:

@@ -14,6 +14,7 @@ from steps import catalogue, own_names
 from steps.clone import Clone, stand_in
 from steps.errors import Refused, StatementFailed
 from steps.mysql import VALUE, Session, quote
+from steps.quoted_names import lines
 from steps.references import Reference, references, renamed
 from steps.unchecked import without_foreign_key_checks
 
@@ -77,10 +78,10 @@ def build(live: Session, clone: Clone, schema: str, table: str, name: str, subje
 
 def _plain(text: str, table: str, name: str) -> str:
     """SHOW CREATE TABLE under another name and without the clauses that bind it to other tables; one clause stands on each line."""
-    head, *lines = text.split("\n")
-    last = next(at for at, line in enumerate(lines) if line.startswith(")"))
-    kept = [line.rstrip(",") for line in lines[:last] if not FOREIGN_KEY.match(line) and not line.startswith(LEFT_OUT)]
-    return "\n".join([head.replace(quote(table), quote(name), 1), ",\n".join(kept), *lines[last:]])
+    head, *clauses = lines(text)
+    last = next(at for at, line in enumerate(clauses) if line.startswith(")"))
+    kept = [line.rstrip(",") for line in clauses[:last] if not FOREIGN_KEY.match(line) and not line.startswith(LEFT_OUT)]
+    return "\n".join([head.replace(quote(table), quote(name), 1), ",\n".join(kept), *clauses[last:]])
 
 
 def children(live: Session, clone: Clone) -> None:
@@ -104,7 +105,7 @@ def _child(live: Session, clone: Clone, schema: str, table: str) -> None:
         text = catalogue.create_statement(live, schema, table)
         if not catalogue.exists(clone.session, clone.schema, name):
             clone.session.verbatim(_plain(text, table, name))
-        for line in text.split("\n"):
+        for line in lines(text):
             if FOREIGN_KEY.match(line) and _is_ours(clone, line, own=own):
                 _add_key(clone, name, line.strip().rstrip(","), own=own)
     except (StatementFailed, Refused) as error:

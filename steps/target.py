@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 import sqlalchemy
 from sqlalchemy.engine import URL
 
-from steps import masking
+from steps import masking, tls
 from steps.errors import WrongUsage
 
 ENVIRONMENT = "ROLLOUT_DATABASE_URL"
 SCHEMES = {"mysql", "mysql+pymysql", "mysql+mysqldb", "mysql+mysqlconnector", "mysql2"}
 PRISMA_ONLY = {"connection_limit", "pool_timeout", "connect_timeout", "socket_timeout", "statement_cache_size", "pgbouncer",
-               "max_idle_connection_lifetime", "schema", "sslaccept"}
+               "max_idle_connection_lifetime", "schema"}
 PRISMA_NAMES = {"socket": "unix_socket", "sslcert": "ssl_ca"}  # Prisma's sslcert is the authority's certificate
-KEPT = {"ssl_check_hostname", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_cert", "ssl_verify_identity", "unix_socket", "charset"}
+KEPT = {"unix_socket", "charset"}
 SHAPE = "mysql://USER:PASSWORD@HOST:PORT/DATABASE"
 
 
@@ -62,21 +63,20 @@ def target_of(given: str | None) -> Target:
     masking.remember(str(url.password) if url.password is not None else None)
     if not url.host or not url.database:
         raise WrongUsage(subject, "names no " + ("host" if not url.host else "database"), f"write {SHAPE}")
-    url = _without_prismas_names(url, subject)
-    unknown = set(url.query) - KEPT - PRISMA_ONLY
-    if unknown:
-        raise WrongUsage(subject, f"has unknown options {', '.join(sorted(unknown))}", f"known: {', '.join(sorted(KEPT))}")
-    return Target(url.difference_update_query(PRISMA_ONLY & set(url.query)))
+    return Target(url.set(database=unquote(url.database), query=_options(url, subject)))
 
 
-def _without_prismas_names(url: URL, subject: str) -> URL:
-    """Prisma's TLS and socket options as the driver calls them (`sslaccept=strict` needs `sslcert`, the authority to trust)."""
-    options = {PRISMA_NAMES.get(name, name): value for name, value in url.query.items()}
-    if "sslidentity" in options or "sslpassword" in options:
+def _options(url: URL, subject: str) -> dict[str, str]:
+    """The URL's options in our own words, checked; Prisma's that say nothing to us are left out."""
+    if {"sslidentity", "sslpassword"} & set(url.query):
         raise WrongUsage(subject, "has a PKCS12 identity, which the driver cannot read", "use ssl_cert and ssl_key with PEM files")
-    accept = options.get("sslaccept")
-    if accept == "strict" and "ssl_ca" not in options:
-        raise WrongUsage(subject, "asks for sslaccept=strict without an authority to trust", "add sslcert=/path/to/ca.pem")
-    if accept == "accept_invalid_certs" and "ssl_ca" not in options:
-        options["ssl_check_hostname"] = "false"
-    return url.set(query=options)
+    options: dict[str, str] = {}
+    for name, value in url.query.items():
+        ours = PRISMA_NAMES.get(name, name).replace("-", "_")
+        if ours in options or not isinstance(value, str):
+            raise WrongUsage(subject, f"has {ours} twice", "keep one of them")
+        options[ours] = value
+    unknown = set(options) - KEPT - PRISMA_ONLY - tls.OPTIONS
+    if unknown:
+        raise WrongUsage(subject, f"has unknown options {', '.join(sorted(unknown))}", f"known: {', '.join(sorted(KEPT | tls.OPTIONS))}")
+    return {name: value for name, value in options.items() if name in KEPT} | tls.asked(options, subject).query

@@ -8,6 +8,7 @@ table, and the archive until `cleanup.archive_keep_s` after the drop, since a wa
 from __future__ import annotations
 
 from steps import archive, catalogue, scratch, sync
+from steps.checks.grants import grants_of, on_schema
 from steps.errors import Refused
 from steps.ledger import TABLES
 from steps.mysql import VALUE, quote
@@ -15,12 +16,15 @@ from steps.phase import STANDS, Phase
 from steps.rollout import Rollout
 from steps.sync import SyncState
 
+RUN_TABLE = "_rollout_run"
+
 
 def refuse_what_is_needed(rollout: Rollout) -> None:
     """
     Raises:
-        Refused: names what still needs the ledger, triggers, tombstones or archive.
+        Refused: names what still needs the ledger, triggers, tombstones or archive, or the right that is missing.
     """
+    _refuse_without_rights(rollout)
     phases = rollout.ledger.phases()
     ended = phases.get(Phase.CLEANUP, {}).get("state") == "done"
     standing = [phase.value for phase, row in phases.items() if row["state"] in STANDS]
@@ -39,6 +43,22 @@ def refuse_what_is_needed(rollout: Rollout) -> None:
     if archive.stands(rollout) and "purge-archive" not in rollout.accepted and not _archive_is_old(rollout):
         raise Refused(f"archive {archive.plain_name(rollout)}", "is what a way back from cleanup needs, and it is younger than "
                       f"cleanup.archive_keep_s = {rollout.plan.cleanup.archive_keep_s} s", "wait, or --accept purge-archive")
+
+
+def _refuse_without_rights(rollout: Rollout) -> None:
+    """
+    Rows first and tables last would end half-way where the second right is missing.
+
+    Raises:
+        Refused: names the right.
+    """
+    home = rollout.ledger.home
+    if not catalogue.exists(rollout.session, home, RUN_TABLE):
+        return
+    lacking = grants_of(rollout.session).lacks(("DELETE", "DROP"), home, RUN_TABLE)
+    if lacking:
+        raise Refused("uninstall", f"the account lacks {', '.join(lacking)} on ledger {home}",
+                      f"GRANT {', '.join(lacking)} ON {on_schema(rollout.session, home)} to it; nothing was removed")
 
 
 def _archive_is_old(rollout: Rollout) -> bool:
@@ -60,7 +80,7 @@ def uninstall(rollout: Rollout) -> list[str]:
     if archive.stands(rollout):
         archive.remove(rollout)
         gone.append(f"archive {archive.plain_name(rollout)}")
-    if not catalogue.exists(rollout.session, rollout.ledger.home, "_rollout_run"):
+    if not catalogue.exists(rollout.session, rollout.ledger.home, RUN_TABLE):
         return gone
     rollout.ledger.create()  # an older tool's ledger has fewer tables
     rollout.ledger.forget_plan()

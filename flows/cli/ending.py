@@ -19,6 +19,7 @@ from steps.masking import mask, masked
 
 FAULT = 1
 PIPE_COLUMNS = 200
+UNSEEN = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), 127)}  # a name could steer the terminal
 OPTIONS = {"plan": "PLAN", "settings": "--set", "first": "--from"}  # where the option has another name than the field
 
 
@@ -28,13 +29,13 @@ class Ending:
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
         self.document: dict[str, Any] = {}
-        self.console = Console(stderr=as_json, highlight=False, soft_wrap=True)
+        self.console = Console(stderr=as_json, highlight=False, soft_wrap=True, markup=False, emoji=False)  # names and SQL as they are
         if not self.console.is_terminal:
             self.console.width = PIPE_COLUMNS  # nothing is cut for whoever reads it later
 
     def say(self, text: str) -> None:
         """A line for a person; on stderr when stdout belongs to JSON."""
-        self.console.print(mask(text), markup=False)
+        self.console.print(mask(text).translate(UNSEEN), markup=False)
 
     def failed(self, error: RolloutError) -> int:
         """Say *error* and return its exit code."""

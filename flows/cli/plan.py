@@ -18,6 +18,7 @@ from steps import catalogue, contract, ddl, fixes, forecast, handover, plan_load
 from steps.agreement import Pair
 from steps.ddl import Group
 from steps.errors import WrongUsage
+from steps.mysql import quote
 from steps.rehearsal import DOWN, UP
 from steps.rollout import Rollout
 from steps.target import target_of
@@ -93,7 +94,7 @@ def _pass_sql(desk: Rollout, pairs: tuple[Pair, ...]) -> str | None:
         return None
     keep = catalogue.self_updating_columns(desk.session, desk.schema, desk.table)
     sets = fixes.assignments(fixes.old_decides(pairs), keep)
-    return f"UPDATE `{desk.table}` SET {sets} WHERE <primary keys of the chunk's rows that disagree>"
+    return f"UPDATE {quote(desk.table)} SET {sets} WHERE <primary keys of the chunk's rows that disagree>"
 
 
 def _show(end: Ending, document: dict[str, Any], *, with_sql: bool) -> None:

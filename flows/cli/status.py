@@ -42,4 +42,5 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
         if now["working_on_it"]:
             owner = now["working_on_it"]
             end.say(f"working on it: {owner['actor']} on {owner['host']} since {owner['since']}" + ("" if owner["alive"] else " (dead)"))
+        end.say(f"connection: {now['connection']}")
         end.say(f"next: {now['next']}")

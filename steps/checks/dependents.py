@@ -9,6 +9,7 @@ from steps import catalogue, sync
 from steps.checks import dynamic_sql, words
 from steps.checks.finding import Finding, Look
 from steps.mysql import VALUE
+from steps.quoted_names import column_of, parts
 
 NAME = "dependents"
 GENERATED, FUNCTIONAL = "MySQL refuses that (3108)", "MySQL refuses that (3837)"
@@ -101,9 +102,9 @@ def _indexes(look: Look, late: dict[str, str]) -> list[Finding]:
     kept = {name.lower() for name in look.plan.cleanup.drop_indexes}
     found = []
     for name, text in look.shape.indexes.items():
-        parts = [part for part in text[text.index("(") + 1:text.rindex(")")].split(", ") if part.startswith("`")]
-        gone = [late[part[1:part.rindex("`")].lower()] for part in parts if part[1:part.rindex("`")].lower() in late]
-        if gone and len(gone) < len(parts) and name.lower() not in kept:
+        columns = [column.lower() for part in parts(text) if (column := column_of(part)) is not None]
+        gone = [late[column] for column in columns if column in late]
+        if gone and len(gone) < len(columns) and name.lower() not in kept:
             found.append(Finding(
                 NAME, "refuse", f"index {name}",
                 f"stands on {', '.join(gone)}, which cleanup removes, and on other columns: MySQL would narrow it silently"

@@ -8,6 +8,7 @@ from steps.checks import changes, words
 from steps.checks.column_type import Column
 from steps.checks.finding import Finding, Look
 from steps.mysql import VALUE
+from steps.quoted_names import has_name
 
 NAME = "foreign-keys"
 SETTING = ("CASCADE", "SET NULL", "SET DEFAULT")
@@ -88,7 +89,7 @@ def _cascades(look: Look) -> list[Finding]:
     found = []
     for name, text in {**coming, **standing}.items():
         sets = any(f"ON {event} {rule}" in " ".join(text.split()) for event in ("DELETE", "UPDATE") for rule in SETTING)
-        own = {c.lower() for c in look.shape.columns if f"`{c.upper()}`" in text.partition(" REFERENCES ")[0]}
+        own = {c.lower() for c in look.shape.columns if has_name(text.partition(" REFERENCES ")[0], c)}
         columns = own | {c.lower() for sql in words.steps_sql(look.plan).values() for key in words.keys(sql) if key.name == name
                          for c, _length in key.columns}
         found += [Finding(NAME, "warn", f"foreign key {name}", f"sets {column} by a cascade, which fires no trigger: {pairs[column]} would "

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from steps.mysql import Session
+from steps.mysql import Session, quote
 
 GRANT = re.compile(r"(GRANT|REVOKE) (.+?) ON (\*|`(?:[^`]|``)+`)\.(\*|`(?:[^`]|``)+`) (?:TO|FROM) ")
 ROLES = re.compile(r"GRANT (`(?:[^`]|``)+`@`(?:[^`]|``)*`(?:,`(?:[^`]|``)+`@`(?:[^`]|``)*`)*) TO ")
@@ -57,6 +57,13 @@ def grants_of(session: Session, *, with_roles: bool = False) -> Grants:
     if roles:
         lines = [str(row[0]) for row in session.query(f"SHOW GRANTS FOR CURRENT_USER() USING {', '.join(roles)}")]
     return parsed(lines, literal=bool(literal), fold=bool(fold))
+
+
+def on_schema(session: Session, schema: str) -> str:
+    """All of *schema* as GRANT takes it: there _ and % in a name are wildcards, so that one right would be given on others too."""
+    if not {"_", "%"} & set(schema) or session.value("SELECT @@partial_revokes"):
+        return f"{quote(schema)}.*"
+    return re.sub(r"([_%])", r"\\\1", quote(schema)) + ".*"
 
 
 def granted_roles(lines: Iterable[str]) -> list[str]:

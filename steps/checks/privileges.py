@@ -7,7 +7,7 @@ from dataclasses import replace
 from steps import catalogue
 from steps.checks import words
 from steps.checks.finding import Finding, Look, unavailable
-from steps.checks.grants import Grants, granted_roles, grants_of
+from steps.checks.grants import Grants, granted_roles, grants_of, on_schema
 from steps.checks.rights import NEEDS, Need
 from steps.errors import StatementFailed
 from steps.mysql import Session, quote
@@ -46,8 +46,8 @@ def _places(look: Look, need: Need) -> list[Place]:
     rehearsal = plan.rehearsal_schema
     whole = {"schema": schema, "ledger": plan.ledger_schema or schema, "rehearsal": rehearsal or ANY_REHEARSAL}
     if need.on in whole:
-        shown = REHEARSAL_PATTERN if need.on == "rehearsal" and not rehearsal else whole[need.on]
-        return [(whole[need.on], None, f"`{shown}`.*" if shown == REHEARSAL_PATTERN else f"{quote(shown)}.*")]
+        any_one = need.on == "rehearsal" and not rehearsal
+        return [(whole[need.on], None, f"`{REHEARSAL_PATTERN}`.*" if any_one else on_schema(look.session, whole[need.on]))]
     if need.on == "server":
         return [("*", None, "*.*")]
     return [("performance_schema", need.on, f"performance_schema.{need.on}")]

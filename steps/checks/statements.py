@@ -10,6 +10,7 @@ from steps.checks import changes, taken_names
 from steps.checks.changes import Change
 from steps.checks.column_type import Column, lost, narrowed
 from steps.checks.finding import Finding, Look
+from steps.quoted_names import has_name
 
 NAME = "statements"
 NARROWING, LOST = "narrowing", "lost-attributes"
@@ -99,7 +100,7 @@ def _modified(column: str, step: str, before: Column, after: Column) -> list[Fin
 def _keyed(look: Look) -> dict[str, str]:
     """Columns of the primary key and of unique indexes, folded, with the index."""
     return {column.lower(): name for name, text in look.shape.indexes.items() if text.startswith(("PRIMARY", "UNIQUE"))
-            for column in look.shape.columns if f"`{column}`" in text}
+            for column in look.shape.columns if has_name(text, column)}
 
 
 def _of_a_key(look: Look, step: str, before: Column | None, change: Change, keyed: dict[str, str]) -> list[Finding]:

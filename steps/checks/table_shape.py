@@ -100,16 +100,24 @@ def _partitions(look: Look) -> list[Finding]:
 
 
 def _columns(look: Look, columns: list[str]) -> list[Finding]:
-    """Every column that the plan takes for given stands there before the first run; names of columns have no case."""
+    """
+    Every column that the plan takes for given stands there before the first run, spelled as the plan does.
+
+    To the server a column's name has no case; but what it shows is compared with the plan in many places, rows and definitions alike.
+    """
     if look.begun:
         return []
     given = {pair.old: "[[sync]] old" for pair in look.plan.sync}
     given.update({rename.old: "a rename's from" for rename in look.plan.renames})
     given.update({name: "cleanup.drop" for name in look.plan.cleanup.drop if name not in given})
-    there = {column.lower() for column in columns}
+    there = {column.lower(): column for column in columns}
     found = []
     for name, key in given.items():
-        if name.lower() not in there:
+        if name not in columns and name.lower() in there:
+            found.append(_refuse(
+                f"column {look.table}.{name}", f"is called {there[name.lower()]}, and {key} of the plan spells it otherwise",
+                "spell it as the table does"))
+        elif name.lower() not in there:
             nearest = _nearest(name, columns)
             found.append(_refuse(
                 f"column {look.table}.{name}",

@@ -59,7 +59,7 @@ def indexes(look: Look) -> list[tuple[str, str, str]]:
     """(step, index, its columns) where the table has an index of that name on other columns."""
     if look.begun:
         return []
-    live = {name.lower(): QUOTED.findall(text) for name, text in look.shape.indexes.items()}
+    live = {name.lower(): [column.replace("``", "`") for column in QUOTED.findall(text)] for name, text in look.shape.indexes.items()}
     renamed = {rename.old.lower(): rename.new.lower() for rename in look.plan.renames}
     found = []
     for step, sql in words.steps_sql(look.plan).items():

@@ -10,6 +10,7 @@ import pytest
 from steps import masking, waits
 from steps.commands import run_command
 from steps.target import ENVIRONMENT
+from tests.plans import small
 
 
 def test_exit_code_and_both_outputs_come_back() -> None:
@@ -20,6 +21,15 @@ def test_the_database_url_is_not_handed_on_and_the_plan_is(monkeypatch: pytest.M
     monkeypatch.setenv(ENVIRONMENT, "mysql://u:hunter22@h/d")
 
     assert run_command(f"echo [${ENVIRONMENT}] [$ROLLOUT_PLAN]", 10, {"ROLLOUT_PLAN": "p"}) == (0, "[] [p]\n")
+
+
+def test_a_replicas_url_is_not_handed_on_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(masking, "_variables", set())
+    monkeypatch.setenv("REPLICA_ONE", "mysql://u:hunter22@r/d")
+    monkeypatch.setenv("REGION", "eu")
+    small(tmp_path, overrides=('backfill.replicas=["REPLICA_ONE"]',))
+
+    assert run_command("echo [$REPLICA_ONE] [$REGION]", 10, {}) == (0, "[] [eu]\n")
 
 
 def test_secrets_in_the_output_are_masked() -> None:

@@ -198,5 +198,5 @@ def test_an_unreadable_contract_is_refused(tmp_path: Path) -> None:
     plan = small(tmp_path)
     (tmp_path / "contract.toml").write_bytes(b"\xff")
 
-    with pytest.raises(PlanInvalid, match="cannot be read"):
+    with pytest.raises(PlanInvalid, match="is not UTF-8"):
         contracts.load(plan)

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import URL
 
 from steps import handover, handover_tool, plan_loader
-from steps.target import Target
+from steps.target import Target, target_of
 
 SECRET = 'p"a\\s#s'
 TARGET = Target(URL.create("mysql+pymysql", "ann", SECRET, "db.example", 3307, "app", {"ssl_ca": "/ca.pem"}))
@@ -19,12 +19,35 @@ def test_the_login_is_in_a_file_that_only_we_can_read_and_in_no_argument() -> No
         login = folder / "login.cnf"
         words = handover_tool.arguments(plan, TARGET, "ADD x INT", "_new", folder)
         assert (login.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
-        assert login.read_text() == ('[client]\nhost="db.example"\nport="3307"\nuser="ann"\npassword="p\\"a\\\\s#s"\nssl-ca="/ca.pem"\n')
+        assert login.read_text() == ('[client]\nhost="db.example"\nport="3307"\nuser="ann"\npassword="p\\"a\\\\s#s"\n')
 
     assert not folder.exists()
     assert SECRET not in " ".join(words)
     assert {"--check-replica-lag=h=replica.example,P=3308", "--recursion-method=none", "--chunk-time=0.1", "--max-lag=1",
-            "--max-load=Threads_running=25", "--no-swap-tables", f"F={login},D=app,t=AiAnalysisJob"} <= set(words)
+            "--max-load=Threads_running=25", "--no-swap-tables",
+            f"F={login},D=app,t=AiAnalysisJob,s=1;mysql_ssl_verify_server_cert=1;mysql_ssl_ca_file=/ca.pem"} <= set(words)
+
+
+@pytest.mark.parametrize(("options", "part"), [
+    ("", ",s=1;mysql_ssl_optional=1"), ("ssl_mode=DISABLED", ""), ("ssl_mode=REQUIRED", ",s=1"),
+    ("ssl_ca=/ca.pem&ssl_mode=VERIFY_CA", ",s=1;mysql_ssl_ca_file=/ca.pem"),
+    ("sslcert=/ca.pem&ssl_cert=/c.pem&ssl_key=/k.pem",
+     ",s=1;mysql_ssl_client_cert=/c.pem;mysql_ssl_client_key=/k.pem;mysql_ssl_verify_server_cert=1;mysql_ssl_ca_file=/ca.pem"),
+])
+def test_the_tool_is_told_of_tls_what_the_url_says(options: str, part: str) -> None:
+    assert handover_tool.dsn_part(target_of(f"mysql://u:secret@h/d?{options}")) == part
+
+
+def test_localhost_is_an_address_to_the_tool_too() -> None:
+    assert 'host="127.0.0.1"' in handover_tool.option_file(target_of("mysql://u:secret@localhost/d"))
+    assert 'host="localhost"' in handover_tool.option_file(target_of("mysql://u:secret@localhost/d?socket=/run/m.sock"))
+    assert handover_tool.cannot_be_told(target_of("mysql://u:secret@localhost/d?ssl_ca=/ca.pem&ssl_mode=VERIFY_CA")) is None
+    assert "takes localhost for a socket" in str(handover_tool.cannot_be_told(target_of("mysql://u:secret@localhost/d?ssl_ca=/ca.pem")))
+
+
+def test_a_path_that_the_tool_would_split_is_told_beforehand() -> None:
+    assert "holds a comma" in str(handover_tool.cannot_be_told(target_of("mysql://u:secret@h/d?ssl_ca=/my,ca.pem")))
+    assert handover_tool.cannot_be_told(target_of("mysql://u:secret@h/d?ssl_ca=/my%20ca.pem")) is None
 
 
 @pytest.mark.parametrize(("line", "passed_on"), [

@@ -107,7 +107,7 @@ def test_what_is_not_toml_is_refused_with_its_file(tmp_path: Path, text: str) ->
 def test_what_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (written(tmp_path) / "plan.toml").write_bytes(b"\xff\xfe[plan]")
 
-    with pytest.raises(PlanInvalid, match="cannot be read"):
+    with pytest.raises(PlanInvalid, match="is not UTF-8"):
         load(tmp_path)
 
 

@@ -13,12 +13,16 @@ def test_prismas_form_is_taken_and_its_own_options_are_left_out() -> None:
     target = target_of("mysql://app:s%40cret%2Fx@db.example:3307/shop?connection_limit=5&pool_timeout=2&ssl_ca=/ca.pem")
 
     assert (target.url.drivername, target.url.password, target.schema, dict(target.url.query)) == (
-        "mysql+pymysql", "s@cret/x", "shop", {"ssl_ca": "/ca.pem"})
+        "mysql+pymysql", "s@cret/x", "shop", {"ssl_mode": "VERIFY_IDENTITY", "ssl_ca": "/ca.pem"})
 
 
 @pytest.mark.parametrize("scheme", ["mysql", "mysql+pymysql", "mysql+mysqldb", "mysql2"])
 def test_every_mysql_scheme_ends_at_our_driver(scheme: str) -> None:
     assert target_of(f"{scheme}://u:secret@h/d").url.drivername == "mysql+pymysql"
+
+
+def test_a_database_whose_name_needs_escaping_is_taken_as_prisma_takes_it() -> None:
+    assert target_of("mysql://u:secret@h/my%20shop%25%C3%A9").schema == "my shop%é"
 
 
 def test_the_password_shows_in_no_text_of_the_target() -> None:

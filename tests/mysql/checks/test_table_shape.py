@@ -128,6 +128,16 @@ def test_columns_that_the_plan_takes_for_given_are_named_one_by_one(found: Run, 
     assert "cleanup.drop" in findings[2].what
 
 
+def test_a_column_that_the_plan_spells_otherwise_is_refused_by_name(found: Run, session: Session) -> None:
+    session.run("ALTER TABLE AiAnalysisJob RENAME COLUMN status TO STATUS, RENAME COLUMN completedAt TO CompletedAt")
+
+    findings = found(table_shape)
+
+    assert [(f.subject, f.what, f.remedy) for f in findings] == [
+        (f"column AiAnalysisJob.{plans}", f"is called {tables}, and {key} of the plan spells it otherwise", "spell it as the table does")
+        for plans, tables, key in (("status", "STATUS", "[[sync]] old"), ("completedAt", "CompletedAt", "a rename's from"))]
+
+
 def test_a_table_that_would_grow_too_wide_is_refused(found: Run, session: Session) -> None:
     session.run("ALTER TABLE AiAnalysisJob " + ", ".join(f"ADD COLUMN c{i} TINYINT" for i in range(980)))
 
