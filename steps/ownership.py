@@ -1,8 +1,9 @@
 """
 One rollout per table: a named lock on a connection of its own plus an owner row with heartbeat (cases C92, C93, C102).
 
-Both are checked before every chunk and every statement that changes something. The lock dies with its connection; a row
-whose heartbeat is old is taken over once nobody holds the lock.
+Both are checked before every chunk and every statement that changes something. The lock dies with its connection, and the server
+ends that when six heartbeats in a row did not come: a machine that vanished holds a table for half a minute, whatever clocks say.
+A row is taken over once nobody holds the lock.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import Self
 
 from steps.errors import Busy, OwnershipLost, StatementFailed
 from steps.ledger import Ledger
-from steps.mysql import VALUE, Session
+from steps.mysql import VALUE, Session, Waits
 from steps.target import Target
 
 HEARTBEAT_S = 5.0
+BEATS_MISSED = 6
 
 
 def lock_name(schema: str, table: str) -> str:
@@ -42,7 +44,7 @@ class Ownership:
         self.ledger, self.actor, self.heartbeat_s = ledger, actor, heartbeat_s
         self.schema, self.table, self.plan_id = ledger.key
         self.name, self.token = lock_name(self.schema, self.table), uuid.uuid4().hex
-        self._session = Session(target, read_timeout_s=30)
+        self._session = Session(target, read_timeout_s=30, waits=Waits(silence_s=max(1, round(BEATS_MISSED * heartbeat_s))))
         self._one_at_a_time = threading.Lock()
         self._ended = threading.Event()
         self._beat = threading.Thread(target=self._keep_beating, name="rollout-heartbeat", daemon=True)
@@ -69,6 +71,9 @@ class Ownership:
         Raises:
             OwnershipLost: the lock or the row is gone; the caller stops at this edge.
         """
+        if session.server_uuid != self._session.server_uuid:
+            raise OwnershipLost(f"table {self.table}", "another server answers at this address than when this run began (failover)",
+                                "run the same command again: it looks at what that server has")
         holder, token = session.one(
             f"SELECT IS_USED_LOCK({VALUE}), (SELECT token FROM {self.ledger.table('owner')} WHERE table_schema = {VALUE} "
             f"AND table_name = {VALUE})", self.name, self.schema, self.table)

@@ -14,7 +14,7 @@ A_DAY_S = 86_400
 NO_LIMIT = 2**64 - 1
 
 
-def wanted(lock_wait_timeout_s: int, innodb_lock_wait_timeout_s: int) -> dict[str, Any]:
+def wanted(lock_wait_timeout_s: int, innodb_lock_wait_timeout_s: int, silence_s: int) -> dict[str, Any]:
     """Variable by variable, what a session of ours must have. Names are the server's, values as the server reads them back."""
     return {
         "lock_wait_timeout": lock_wait_timeout_s,  # a year, else
@@ -34,7 +34,7 @@ def wanted(lock_wait_timeout_s: int, innodb_lock_wait_timeout_s: int) -> dict[st
         "sql_select_limit": NO_LIMIT,  # a smaller one cuts every look at many rows, silently
         "sql_big_selects": 1,
         "max_execution_time": 0,  # a global one ends long reads with 3024
-        "wait_timeout": A_DAY_S,  # ledger and lock sessions are idle while a long statement runs on another one
+        "wait_timeout": silence_s,  # a day where nothing is held: ledger and worker are idle while a long statement runs on another one
         "default_storage_engine": "InnoDB",  # what a rehearsal makes must have foreign keys
         "sql_quote_show_create": 1,
         "show_gipk_in_create_table_and_information_schema": 1,  # a generated invisible key is a key (case C87)

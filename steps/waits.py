@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TypeVar
 
 import tenacity
@@ -21,6 +22,11 @@ def sleep_s(seconds: float) -> None:
 def now_s() -> float:
     """Seconds on a clock that nobody can step."""
     return time.monotonic()
+
+
+def clock() -> datetime:
+    """The time of this machine in UTC, which somebody may step; only ever held against another clock (:mod:`steps.clocks`)."""
+    return datetime.now(UTC)
 
 
 def retry(action: Callable[[], T], *, tries: int, first_wait_s: float, longest_wait_s: float,
