@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flows.conductor import Conductor
-from steps import backfill, cleanup_back, ddl, deploy, drop_added, own_shadow_write, pre_deploy, server_trouble, shadow_write, verify
-from steps.errors import LockTimeout, Refused, RollbackFailed, RolloutError, Stopped
+from steps import backfill, cleanup_back, ddl, deploy, drop_added, own_shadow_write, pre_deploy, shadow_write, verify
+from steps.errors import ConnectionLost, LockTimeout, Refused, RollbackFailed, RolloutError, Stopped
 from steps.phase import FORWARD, STANDS, Phase
 from steps.rollout import Rollout
 from steps.step import Step
@@ -24,7 +24,7 @@ def backward(rollout: Rollout, conduct: Conductor, phases: list[Phase], *, drop_
 
     Raises:
         Refused, WaitingForPerson: before anything was undone.
-        Stopped: at a safe edge, or by the server's own troubles; the same command continues.
+        Stopped: at a safe edge; the same command continues.
         RollbackFailed: half-way; says what stands.
     """
     prepare(rollout, phases, drop_added=drop_added)
@@ -38,9 +38,8 @@ def backward(rollout: Rollout, conduct: Conductor, phases: list[Phase], *, drop_
     }
     for phase in phases:
         try:
-            with server_trouble.stops(rollout.table):
-                conduct.phase(f"rollback of {phase.value}", ways[phase](), rollout)
-        except (Stopped, Refused, LockTimeout):
+            conduct.phase(f"rollback of {phase.value}", ways[phase](), rollout)
+        except (Stopped, Refused, LockTimeout, ConnectionLost):
             raise
         except Exception as error:
             raise RollbackFailed(f"rollback of {phase.value}", str(error), what_stands(rollout)) from error

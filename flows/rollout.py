@@ -13,11 +13,10 @@ from functools import partial
 
 from flows import rollback
 from flows.conductor import Conductor, PhaseModule
-from steps import backfill, cleanup, deploy, own_shadow_write, pre_deploy, server_trouble, shadow_write, verify
+from steps import backfill, cleanup, deploy, own_shadow_write, pre_deploy, shadow_write, verify
 from steps.errors import (
     CleanupBroke,
     DeployFailed,
-    LockTimeout,
     Refused,
     RollbackFailed,
     RolledBack,
@@ -114,14 +113,12 @@ def _go_back(rollout: Rollout, failure: RolloutError, done: str, way_back: rollb
     rollout.say("failed, going back", failure=str(failure))
     rollout.person = replace(rollout.person, deployed_by=None)  # who confirmed that V1 is out did not say that it is gone again
     try:
-        with server_trouble.stops(rollout.table):
-            way_back()
+        way_back()
     except WaitingForPerson as waiting:
         raise WaitingForPerson(failure.subject, f"{failure.reason}; the way back waits: {waiting.reason}",
                                f"then call: {by_hand}" if by_hand else waiting.remedy) from None
-    except (Stopped, LockTimeout) as stopped:
-        raise Stopped(failure.subject, f"{failure.reason}; the way back waits: {stopped.reason}",
-                      stopped.remedy or "run the same command again") from None
+    except Stopped as stopped:
+        raise Stopped(failure.subject, f"{failure.reason}; the way back waits: {stopped.reason}", stopped.remedy) from None
     except Exception as second:
         reason = f"{second.subject}: {second.reason}" if isinstance(second, RolloutError) else str(second)
         raise RollbackFailed(failure.subject, f"{failure.reason}; then the way back failed: {reason}",

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from steps import catalogue, handover, server_trouble, sync_install, unclear
+from steps import catalogue, handover, server_trouble, sync_install
 from steps.catalogue import differences
 from steps.checks import Finding
-from steps.errors import StatementFailed, Stopped
+from steps.errors import Refused, StatementFailed, Stopped
 from steps.estimates import estimate_ms, works_through
 from steps.hold import Gap, alone, hold
 from steps.hold_clock import HoldClock
@@ -209,7 +209,7 @@ def _act(rollout: Rollout, session: Session, move: Move, ladder: Ladder, directi
         try:
             _send(session, move.way, gap, rollout.check_owner)
         except StatementFailed as error:
-            if not _happened(rollout, session, error, move, ladder):
+            if not _happened(rollout, move, ladder):
                 server = server_trouble.explained(error, rollout.watchdog.session)
                 raise Stopped(f"step {move.stair.name}", server.reason if server else error.reason, "this step changed nothing and "
                               f"those before it stand; {server.remedy if server else AGAIN}") from None
@@ -235,9 +235,9 @@ def _send(session: Session, way: Way, gap: Gap | None, check_owner: Callable[[Se
         send(way.statement)
 
 
-def _happened(rollout: Rollout, session: Session, error: StatementFailed, move: Move, ladder: Ladder) -> bool:
+def _happened(rollout: Rollout, move: Move, ladder: Ladder) -> bool:
     """After an unclear outcome: what does the catalogue say? Asked on another connection (case C84)."""
-    def stands(asked: Session) -> bool:
-        return ladder.position(catalogue.shape(asked, rollout.schema, rollout.table), rollout.table) == move.to
-
-    return unclear.happened(rollout, session, error, f"step {move.stair.name}", stands)
+    try:
+        return ladder.position(rollout.live(), rollout.table) == move.to
+    except (Refused, StatementFailed):
+        return False

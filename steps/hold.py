@@ -30,7 +30,6 @@ PLAIN_TRIES = 8
 MOST_BUILDS = 3
 TELL_EVERY_S = 5.0
 HOLD_SHARE_OF_WAITS = 0.3
-SILENCE_S, PLAIN_SILENCE_S = 5, 20  # tries for a gap are a second apart, plain ones up to fifteen
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
@@ -179,11 +178,6 @@ def _wait_for_old_snapshots(watchdog: Watchdog, limits: Limits, table: str) -> N
         log.info("old snapshots are left; their transactions may get 1412 once and must be repeated", table=table, transactions=old)
 
 
-def silence_s(limits: Limits) -> int:
-    """For how long the server keeps a hold of which it hears nothing more: a lost network must not stall clients for a day."""
-    return max(PLAIN_SILENCE_S if limits.plain else SILENCE_S, 2 + limits.max_stall_ms // 1000)
-
-
 def _session(target: Target, limits: Limits) -> Session:
     return Session(target, multi=True, waits=Waits(lock_wait_timeout_s=max(1, limits.max_stall_ms // 1000)))
 
@@ -217,7 +211,6 @@ def hold(target: Target, watchdog: Watchdog, limits: Limits, tables: list[tuple[
         session.run("SET SESSION foreign_key_checks = 1")
         gap = Gap(session, watchdog, limits, [*tables, *related])
         _wait_for_old_snapshots(watchdog, limits, tables[0][1])
-        session.run(f"SET SESSION wait_timeout = {silence_s(limits)}")
         try:
             waited_s = gap.fire(f"LOCK TABLES {names}", before_try=lambda: before_try(session))
             yield session, waited_s

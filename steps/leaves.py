@@ -6,9 +6,7 @@ Each is a foreign key onto the plan's table. Both tables are held together, sinc
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from steps import catalogue, unclear
+from steps import catalogue
 from steps.errors import StatementFailed, Stopped
 from steps.hold import hold
 from steps.mysql import Session, quote
@@ -27,15 +25,15 @@ def _ready(rollout: Rollout, leaf: Leaf) -> bool:
     return catalogue.has_column(rollout.session, rollout.schema, leaf.table, leaf.column)
 
 
-def _key(session: Session, rollout: Rollout, leaf: Leaf) -> str | None:
+def _key(rollout: Rollout, leaf: Leaf) -> str | None:
     """The name of the foreign key from this leaf's column onto the plan's table, if it stands."""
     wanted = f"FOREIGN KEY ({quote(leaf.column)}) REFERENCES {quote(rollout.table)} "
-    keys = catalogue.shape(session, rollout.schema, leaf.table).foreign_keys
+    keys = catalogue.shape(rollout.session, rollout.schema, leaf.table).foreign_keys
     return next((name for name, definition in keys.items() if definition.startswith(wanted)), None)
 
 
 def _stands(rollout: Rollout, leaf: Leaf) -> bool:
-    return _key(rollout.session, rollout, leaf) is not None
+    return _key(rollout, leaf) is not None
 
 
 def add(rollout: Rollout) -> Outcome:
@@ -43,8 +41,7 @@ def add(rollout: Rollout) -> Outcome:
     wanted = due(rollout)
     for leaf in wanted:
         _orphans_refused(rollout, leaf)
-        _fire(rollout, leaf, rollout.plan.sql_text[f"{leaf.ddl}.up.sql"] + ", ALGORITHM=INPLACE, LOCK=NONE", "forward",
-              lambda session, leaf=leaf: _key(session, rollout, leaf) is not None)
+        _fire(rollout, leaf, rollout.plan.sql_text[f"{leaf.ddl}.up.sql"] + ", ALGORITHM=INPLACE, LOCK=NONE", "forward")
     waiting = [leaf.name for leaf in rollout.plan.pre_deploy.leaf if not _ready(rollout, leaf)]
     if waiting:
         rollout.say("leaves not yet due", leaves=waiting)
@@ -55,12 +52,10 @@ def remove(rollout: Rollout) -> Outcome:
     """Take off every leaf that stands, with the index MySQL made for it."""
     standing = [leaf for leaf in rollout.plan.pre_deploy.leaf if _ready(rollout, leaf) and _stands(rollout, leaf)]
     for leaf in reversed(standing):
-        name = _key(rollout.session, rollout, leaf) or ""
-        _fire(rollout, leaf, rollout.plan.sql_text[f"{leaf.ddl}.down.sql"] + ", ALGORITHM=INPLACE, LOCK=NONE", "back",
-              lambda session, leaf=leaf: _key(session, rollout, leaf) is None)
+        name = _key(rollout, leaf) or ""
+        _fire(rollout, leaf, rollout.plan.sql_text[f"{leaf.ddl}.down.sql"] + ", ALGORITHM=INPLACE, LOCK=NONE", "back")
         if name in catalogue.shape(rollout.session, rollout.schema, leaf.table).indexes:
-            _fire(rollout, leaf, f"ALTER TABLE {quote(leaf.table)} DROP INDEX {quote(name)}, ALGORITHM=INPLACE, LOCK=NONE", "back",
-                  lambda session, leaf=leaf, name=name: name not in catalogue.shape(session, rollout.schema, leaf.table).indexes)
+            _fire(rollout, leaf, f"ALTER TABLE {quote(leaf.table)} DROP INDEX {quote(name)}, ALGORITHM=INPLACE, LOCK=NONE", "back")
     return Outcome.DONE if standing else Outcome.ALREADY_DONE
 
 
@@ -74,22 +69,19 @@ def _orphans_refused(rollout: Rollout, leaf: Leaf) -> None:
                       "correct those rows, then run the same command again")
 
 
-def _fire(rollout: Rollout, leaf: Leaf, statement: str, direction: str, done: Callable[[Session], bool]) -> None:
+def _fire(rollout: Rollout, leaf: Leaf, statement: str, direction: str) -> None:
     tables = [(rollout.schema, leaf.table), (rollout.schema, rollout.table)]
     found = {other for table in tables for other in catalogue.related_tables(rollout.session, *table)}
     related = sorted(found.difference(tables))
     with hold(rollout.target, rollout.watchdog, rollout.limits, tables, related, rollout.check_owner) as (session, _waited_s), \
-            rollout.timed(Phase.PRE_DEPLOY, leaf.name, direction=direction, statement=statement) as facts:
-        try:
-            _send(rollout, session, statement)
-        except StatementFailed as error:
-            if not unclear.happened(rollout, session, error, f"step {leaf.name}", done):
-                raise Stopped(f"step {leaf.name}", error.reason,
-                              "nothing was changed by this step; remove the cause and run again") from None
-            facts["outcome"] = "done, seen after a lost connection"
+            rollout.timed(Phase.PRE_DEPLOY, leaf.name, direction=direction, statement=statement):
+        _send(rollout, session, leaf, statement)
 
 
-def _send(rollout: Rollout, session: Session, statement: str) -> None:
-    """In place only without the checks; no orphan can come in while both tables are held."""
-    with without_foreign_key_checks(session), rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_in_hold_s):
-        session.verbatim(statement)
+def _send(rollout: Rollout, session: Session, leaf: Leaf, statement: str) -> None:
+    try:  # in place only so; no orphan can come in while both tables are held
+        with without_foreign_key_checks(session), \
+                rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_in_hold_s):
+            session.verbatim(statement)
+    except StatementFailed as error:
+        raise Stopped(f"step {leaf.name}", error.reason, "nothing was changed by this step; remove the cause and run again") from None

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from steps.errors import ConnectionLost, RolloutError, StatementFailed, Stopped, Unreachable
+from steps.errors import RolloutError, StatementFailed, Stopped, Unreachable
 from steps.mysql import Session
 
 
@@ -63,17 +63,13 @@ def stops(table: str) -> Iterator[None]:
     A run that has begun is stopped by the server's troubles, never refused and never a fault of ours.
 
     Raises:
-        Stopped: in place of :class:`Unreachable`, which promises that nothing was touched, of a lost connection, and of what
-            :data:`TROUBLES` lists.
+        Stopped: in place of :class:`Unreachable`, which promises that nothing was touched, and of what :data:`TROUBLES` lists.
     """
     try:
         yield
     except Unreachable as error:
         raise Stopped(f"table {table}", f"{error.subject} let no further session in: {error.reason}",
                       "what was done stands, and the same command continues once the server can be reached") from None
-    except ConnectionLost as error:
-        raise Stopped(f"table {table}", f"a connection was lost ({error.reason}) while this was under way: {error.subject}",
-                      "what was done stands, and the same command looks first and continues") from None
     except StatementFailed as error:
         stopped = explained(error)
         if not stopped:

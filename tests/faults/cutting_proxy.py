@@ -1,29 +1,28 @@
 """
 A TCP proxy between the tool and MySQL that harms connections when it is told to: loopback only, gone with its context.
 
-Bytes pass untouched, TLS and all, so the tool sees the server's own greeting. A connection is known by its client's port. Once *armed* it
-lets the next request through to the server and keeps the answer from the client, in one of these ways:
+Bytes pass untouched, TLS and all, so the tool sees the server's own greeting. A connection is known by its port as the server's
+PROCESSLIST shows it. Once *armed* it lets the next request through to the server and keeps the answer from the client, in one of
+these ways:
 
 - `cut`: both ends are closed at once; the server goes on with the statement and notices at its end.
 - `half`: the client's end is closed, the server's stays open: it thinks that the client is there and keeps all that it holds.
 - `silent`: both ends stay open and nothing passes any more, as when a firewall forgets a connection.
-
-Other processes speak to it over a second port, one line a command (:func:`ask`).
 """
 
 from __future__ import annotations
 
-import json
 import socket
 import struct
 import threading
 from contextlib import suppress
-from typing import Any, Self
+from typing import Self
 
 from sqlalchemy import make_url
 
+from tests.conftest import App
+
 BUFFER = 65_536
-ANSWER_S = 10
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends an RST
 HARMS = ("cut", "half", "silent")
 
@@ -33,7 +32,7 @@ class _Pair:
 
     def __init__(self, client: socket.socket, server: socket.socket, *, silent: bool) -> None:
         self.client, self.server = client, server
-        self.port = int(client.getpeername()[1])
+        self.port = int(server.getsockname()[1])
         self.armed: str | None = None
         self.harmed = threading.Event()
         if silent:
@@ -86,8 +85,10 @@ class CuttingProxy:
         self.upstream = (str(self._url.host), self._url.port or 3306)
         self._pairs: list[_Pair] = []
         self._lock = threading.Lock()
-        self._door, self._orders = _listening(), _listening()
-        self.port, self.control = self._door.getsockname()[1], self._orders.getsockname()[1]
+        self._door = socket.socket()
+        self._door.bind(("127.0.0.1", 0))
+        self._door.listen(64)
+        self.port = self._door.getsockname()[1]
         self.refusing = self.swallowing = False
 
     def url(self, schema: str | None = None) -> str:
@@ -97,7 +98,7 @@ class CuttingProxy:
     # What it does to connections
 
     def arm(self, port: int, how: str) -> None:
-        """The next request on the client's *port* gets through, its answer does not."""
+        """The next request on the connection that comes to the server from *port* gets through, its answer does not."""
         if how not in HARMS:
             raise ValueError(how)
         self._of(port).armed = how
@@ -154,45 +155,19 @@ class CuttingProxy:
                     pair = _Pair(client, server, silent=self.swallowing)
                     self._pairs = [*(old for old in self._pairs if old.client.fileno() >= 0 or old.harmed.is_set()), pair]
 
-    def _obey(self) -> None:
-        with suppress(OSError):
-            while True:
-                caller, _ = self._orders.accept()
-                with caller, caller.makefile("rw") as lines:
-                    asked: dict[str, Any] = json.loads(lines.readline())
-                    getattr(self, asked.pop("do"))(**asked)
-                    lines.write("done\n")
-
     def __enter__(self) -> Self:
-        for work in (self._let_in, self._obey):
-            threading.Thread(target=work, daemon=True).start()
+        threading.Thread(target=self._let_in, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for door in (self._door, self._orders):
-            with suppress(OSError):
-                door.shutdown(socket.SHUT_RDWR)
-            door.close()
+        with suppress(OSError):
+            self._door.shutdown(socket.SHUT_RDWR)
+        self._door.close()
         with self._lock:
             for pair in self._pairs:
                 pair.close()
 
 
-def _listening() -> socket.socket:
-    door = socket.socket()
-    door.bind(("127.0.0.1", 0))
-    door.listen(64)
-    return door
-
-
-def ask(control: int, do: str, **more: Any) -> None:
-    """From another process: have the proxy that listens on *control* carry out one of its methods, and wait until it has."""
-    with socket.create_connection(("127.0.0.1", control), ANSWER_S) as line, line.makefile("rw") as lines:
-        lines.write(json.dumps({"do": do, **more}) + "\n")
-        lines.flush()
-        assert lines.readline() == "done\n"
-
-
-def client_port(session: Any) -> int:
-    """The port by which the proxy knows a session of the tool."""
-    return int(session._connection._sock.getsockname()[1])
+def came_from(other: App, connection_id: int) -> int:
+    """The port from which connection *connection_id* came, as *other* sees it at the server."""
+    return int(str(other.value("SELECT HOST FROM information_schema.PROCESSLIST WHERE ID = %s", connection_id)).rpartition(":")[2])
