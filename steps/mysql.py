@@ -23,11 +23,11 @@ from sqlalchemy.pool import NullPool
 from steps import answers, entry, session_settings, tcp
 from steps.errors import ConnectionLost, Refused, StatementFailed, Unreachable
 from steps.masking import mask
-from steps.quoting import VALUE, byte_literal, literal, quote
+from steps.quoting import LONGEST_NAME, VALUE, byte_literal, literal, quote
 from steps.server_errors import UNKNOWN_SETTING, failure
 from steps.target import Target
 
-__all__ = ["VALUE", "Row", "Session", "Waits", "byte_literal", "literal", "quote", "sessions_standing", "shown"]
+__all__ = ["LONGEST_NAME", "VALUE", "Row", "Session", "Waits", "byte_literal", "literal", "quote", "sessions_standing", "shown"]
 OPENING_S = 10
 IN_TRANSACTION_S = 60
 Row = tuple[Any, ...]

@@ -20,8 +20,6 @@ from typing import Self
 
 from sqlalchemy import make_url
 
-from tests.conftest import App
-
 BUFFER = 65_536
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends an RST
 HARMS = ("cut", "half", "silent")
@@ -168,6 +166,9 @@ class CuttingProxy:
                 pair.close()
 
 
-def came_from(other: App, connection_id: int) -> int:
-    """The port from which connection *connection_id* came, as *other* sees it at the server."""
-    return int(str(other.value("SELECT HOST FROM information_schema.PROCESSLIST WHERE ID = %s", connection_id)).rpartition(":")[2])
+HOST_OF = "SELECT HOST FROM information_schema.PROCESSLIST WHERE ID = %s"
+
+
+def port_of(host: object) -> int:
+    """The port in what :data:`HOST_OF` shows, by which the proxy knows a connection."""
+    return int(str(host).rpartition(":")[2])

@@ -32,7 +32,7 @@ from flows.params import RollbackRequest, RunRequest, Target, Through
 from steps import rehearsal, waits
 from steps.errors import RolloutError
 from steps.target import ENVIRONMENT, target_of
-from tests.faults import tool_sessions
+from tests.faults import impatience, tool_sessions
 from tests.faults.boundaries import CHUNK_ROWS, Boundaries, install
 
 WHO = {"plan": "ai_analysis_job", "by": "tester", "reason": "killed and run again", "database": "command line"}
@@ -40,7 +40,7 @@ SETTINGS = ("deploy.command=true", "deploy.rollback_command=true", "cleanup.depl
             "shadow_write.enable_command=true", "shadow_write.disable_command=true",
             "cleanup.min_age_s=0", "cleanup.observe_s=0", "cleanup.cooling_s=0", f"backfill.first_chunk_rows={CHUNK_ROWS}",
             f"backfill.largest_chunk_rows={CHUNK_ROWS}", "backfill.target_ms=5000")
-ACCEPTED = ("cleanup", "cleanup-unseen", "discard-added", "rename-in-place")
+ACCEPTED = ("cleanup", "cleanup-unseen", "discard-added", "failover", "rename-in-place")
 COMMANDS: dict[str, tuple[str, dict[str, Any]]] = {
     "run": ("run", {"through": Through.SHADOW_WRITE}),
     "cleanup": ("run", {"through": Through.CLEANUP}),
@@ -95,6 +95,7 @@ def child(asked: dict[str, Any], tell: Tell, word: int | None = None) -> int:
     boundary = Boundary(tell, word if asked.get("pause") else None)
     point = Boundaries(asked.get("series", "live"), asked.get("at", 0), boundary.reached, boundary.next_word)
     install(point)
+    impatience.install()
     tool_sessions.install()
     if remembered := asked.get("rehearsed"):
         known = pickle.loads(Path(remembered).read_bytes())  # noqa: S301  # written by the reference run

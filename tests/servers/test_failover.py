@@ -6,99 +6,51 @@ The tool reaches both by one address, a proxy whose way is switched.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from sqlalchemy import make_url
 
-from deploy.mysql_server import Server, provide
-from steps import ddl, deploy, failover, pre_deploy, waits
-from steps.target import ENVIRONMENT, Target
+from deploy.mysql_server import Server
+from steps import ddl, deploy, failover, pre_deploy
+from steps.target import ENVIRONMENT
 from tests.cli.calling import DEPLOYED, PLAN, Call, phases
-from tests.conftest import SHIPPED, App, add_jobs, statements
-from tests.faults.cutting_proxy import CuttingProxy
+from tests.conftest import SHIPPED, add_jobs, statements
+from tests.faults.couple import Couple, coupled
 
 RUN = ("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED)
 BACK = ("rollback", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", "--to", "v0", *DEPLOYED)
 SCHEMA = "app"
 
 
-@dataclass
-class Couple:
-    """A primary, a replica of it, and the address by which the tool knows whichever is in charge."""
-
-    primary: Server
-    replica: Server
-    proxy: CuttingProxy
-
-    def client(self, *, of_replica: bool = False, database: str = SCHEMA) -> App:
-        return App(Target(make_url((self.replica if of_replica else self.primary).url)), database)
-
-    def follows(self) -> None:
-        """Wait until the replica has all that the primary has."""
-        with_primary, with_replica = self.client(database=""), self.client(of_replica=True, database="")
-        until(lambda: with_replica.value("SELECT GTID_SUBSET(%s, @@global.gtid_executed)",
-                                         with_primary.value("SELECT @@global.gtid_executed")))
-        with_primary.close()
-        with_replica.close()
-
-    def stands_still(self) -> None:
-        """From now on nothing of the primary comes to the replica; what it has, it has applied."""
-        self.follows()
-        client = self.client(of_replica=True, database="")
-        client.run("STOP REPLICA")
-        client.close()
-
-    def fails_over(self) -> None:
-        """The primary is out of reach, its connections are dead, and the replica answers in its place."""
-        client = self.client(of_replica=True, database="")
-        client.run("STOP REPLICA")
-        client.run("RESET REPLICA ALL")
-        client.close()
-        self.proxy.lead_to(self.replica.url)
-        self.proxy.cut_all()
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = waits.now_s() + 20
-    while not condition():
-        assert waits.now_s() < deadline, "waited in vain"
-        threading.Event().wait(0.02)
-
-
-GTID = ("--gtid-mode=ON", "--enforce-gtid-consistency=ON")
-
-
-@contextmanager
-def coupled() -> Iterator[Couple]:
-    with provide(options=GTID) as primary, provide(options=GTID) as replica, CuttingProxy(primary.url) as proxy:
-        url, follower = make_url(primary.url), App(Target(make_url(replica.url)), "")
-        app = App(Target(make_url(primary.url)), "")
-        app.run(f"CREATE DATABASE {SCHEMA}")
-        app.run(f"USE {SCHEMA}")
-        for statement in statements((SHIPPED / "baseline.sql").read_text()):
-            app.run(statement)
-        app.run("INSERT INTO `User` (id, email, updatedAt) VALUES ('u1', 'u1@example.org', UTC_TIMESTAMP(3))")
-        add_jobs(app, 9)
-        app.close()
-        follower.run("RESET BINARY LOGS AND GTIDS")
-        follower.run(f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='{url.host}', SOURCE_PORT={url.port}, SOURCE_USER='{url.username}', "
-                     f"SOURCE_PASSWORD='{url.password}', GET_SOURCE_PUBLIC_KEY=1, SOURCE_AUTO_POSITION=1")
-        follower.run("START REPLICA")
-        follower.close()
-        couple = Couple(primary, replica, proxy)
-        couple.follows()
-        yield couple
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Couple]:
+    with coupled() as found:
+        yield found
 
 
 @pytest.fixture
-def couple() -> Iterator[Couple]:
-    with coupled() as found:
-        yield found
+def couple(pair: Couple) -> Iterator[Couple]:
+    """Both with the old database and nine jobs, and nothing of the test before."""
+    for server in (pair.primary, pair.replica):
+        client = pair.client(server)
+        client.run("SET SESSION sql_log_bin = 0")
+        client.run("STOP REPLICA")
+        client.run(f"DROP DATABASE IF EXISTS {SCHEMA}")
+        client.close()
+    pair.proxy.lead_to(pair.primary.url)
+    pair.follow()
+    app = pair.client(pair.primary)
+    app.run(f"CREATE DATABASE {SCHEMA}")
+    app.run(f"USE {SCHEMA}")
+    for statement in statements((SHIPPED / "baseline.sql").read_text()):
+        app.run(statement)
+    app.run("INSERT INTO `User` (id, email, updatedAt) VALUES ('u1', 'u1@example.org', UTC_TIMESTAMP(3))")
+    add_jobs(app, 9)
+    app.close()
+    pair.catch_up()
+    yield pair
+    pair.proxy.cut_all()
 
 
 @pytest.fixture
@@ -128,13 +80,13 @@ def at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, happens: Callable
 
 def test_a_failover_in_the_middle_stops_the_run_and_the_next_one_does_what_the_new_server_lacks(
         here: Call, couple: Couple, monkeypatch: pytest.MonkeyPatch) -> None:
-    at(monkeypatch, ddl, "carry_out", couple.stands_still, before=False)
-    at(monkeypatch, deploy, "_ready", couple.fails_over)
+    at(monkeypatch, ddl, "carry_out", couple.stand_still, before=False)
+    at(monkeypatch, deploy, "_ready", couple.fail_over)
 
     stopped = here(*RUN)
 
     assert stopped.code == 4, stopped.text
-    new = couple.client(of_replica=True)
+    new = couple.client(couple.primary, SCHEMA)
     assert phases(new).get("pre_deploy") == "running"  # it lacks what came later
     assert "deploy" not in phases(new)
     waiting = here(*RUN)
@@ -149,13 +101,13 @@ def test_a_failover_in_the_middle_stops_the_run_and_the_next_one_does_what_the_n
     assert len(new.triggers()) == 2
     assert new.value("SELECT COUNT(*) FROM AiAnalysisJob WHERE status = 'completed' AND lifecycleStatus <> 'succeeded'") == 0
     assert [row[0] for row in new.rows("SELECT detail ->> '$.server_uuid' FROM _rollout_event WHERE step = 'server' ORDER BY id")] == [
-        uuid_of(couple.primary), uuid_of(couple.replica)]
-    assert here(*RUN).out.strip().endswith("nothing to do") or here(*RUN).code == 0
+        uuid_of(couple, couple.replica), uuid_of(couple, couple.primary)]
+    assert "nothing to do" in here(*RUN).text
     new.close()
 
 
-def uuid_of(server: Server) -> str:
-    client = App(Target(make_url(server.url)), "")
+def uuid_of(couple: Couple, server: Server) -> str:
+    client = couple.client(server)
     found = str(client.value("SELECT @@server_uuid"))
     client.close()
     return found
@@ -163,11 +115,11 @@ def uuid_of(server: Server) -> str:
 
 def test_a_deploy_that_the_ledger_forgot_is_asked_for_before_the_old_side_decides(
         here: Call, couple: Couple, monkeypatch: pytest.MonkeyPatch) -> None:
-    at(monkeypatch, pre_deploy, "_expand", couple.stands_still)
+    at(monkeypatch, pre_deploy, "_expand", couple.stand_still)
     done = here(*RUN, "--through", "deploy")
     assert done.code == 0, done.text
-    couple.fails_over()
-    new = couple.client(of_replica=True)
+    couple.fail_over()
+    new = couple.client(couple.primary, SCHEMA)
     assert new.triggers() == []
     before = new.rows("SELECT * FROM AiAnalysisJob ORDER BY id")
 
@@ -185,13 +137,13 @@ def test_a_deploy_that_the_ledger_forgot_is_asked_for_before_the_old_side_decide
 
 def test_a_failover_after_the_deploy_is_on_record_goes_on_by_itself(here: Call, couple: Couple) -> None:
     assert here(*RUN, "--through", "deploy").code == 0
-    couple.follows()
-    couple.fails_over()
+    couple.catch_up()
+    couple.fail_over()
 
     again = here(*RUN)
 
     assert again.code == 0, again.text
-    new = couple.client(of_replica=True)
+    new = couple.client(couple.primary, SCHEMA)
     assert set(phases(new).values()) == {"done"}
     new.close()
 
@@ -204,8 +156,8 @@ def test_a_hold_that_comes_to_another_server_than_the_lock_is_refused(here: Call
 
     assert stopped.code == 4, stopped.text
     assert "another server answers at this address than when this run began (failover)" in stopped.text
-    old, new = couple.client(), couple.client(of_replica=True)
-    couple.follows()
+    couple.catch_up()
+    old, new = couple.client(couple.primary, SCHEMA), couple.client(couple.replica, SCHEMA)
     assert old.create_table() == new.create_table()
     assert "lifecycleStatus" not in new.create_table()
     old.close()
@@ -217,6 +169,6 @@ def test_a_server_that_is_the_same_is_on_record_once(here: Call, couple: Couple)
     assert here(*BACK).code == 0
     assert here(*RUN).code == 0
 
-    client = couple.client()
+    client = couple.client(couple.primary, SCHEMA)
     assert client.value("SELECT COUNT(*) FROM _rollout_event WHERE step = %s", failover.STEP) == 1
     client.close()

@@ -5,6 +5,7 @@ became of the statement is looked up (cases C84, C93). Each goes through a proxy
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from sqlalchemy import make_url
 
 from deploy.mysql_server import Server
-from steps import answers, ddl, hold, mysql, rollout
+from steps import answers, ddl, hold, mysql, rollout, tcp
 from steps.errors import Busy, ConnectionLost, Unreachable
 from steps.hold import Gap, Limits
 from steps.ladder import Way
@@ -24,7 +25,7 @@ from steps.target import ENVIRONMENT, Target
 from steps.watchdog import Watchdog
 from tests.cli.calling import DEPLOYED, PLAN, Call, phases
 from tests.conftest import App
-from tests.faults.cutting_proxy import CuttingProxy, came_from
+from tests.faults.cutting_proxy import HOST_OF, CuttingProxy, port_of
 from tests.mysql.conftest import until
 
 RUN = ("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED)
@@ -82,7 +83,7 @@ def test_an_answer_that_is_lost_is_missed_and_what_was_held_is_let_go(proxy: Cut
     job.run("SET SESSION lock_wait_timeout = 10")
     with Session(target) as session:
         session.run("LOCK TABLES AiAnalysisJob WRITE")
-        proxy.arm(came_from(admin, session.connection_id), "silent")
+        proxy.arm(port_of(admin.value(HOST_OF, session.connection_id)), "silent")
 
         with pytest.raises(ConnectionLost):
             session.value("SELECT SLEEP(0.05)")
@@ -142,7 +143,7 @@ def test_a_hold_whose_connection_is_lost_is_ended_over_the_watchdogs(proxy: Cutt
 
     def lose_it(session: Session) -> None:
         sessions.append(session)
-        proxy.arm(came_from(admin, session.connection_id), "half")
+        proxy.arm(port_of(admin.value(HOST_OF, session.connection_id)), "half")
         session.run("DO 1")
 
     with pytest.raises(ConnectionLost):
@@ -218,7 +219,7 @@ def lost_while_at_work(monkeypatch: pytest.MonkeyPatch, proxy: CuttingProxy, adm
         fire = session.packet if gap else session.verbatim
 
         def cut_then_fire(*args: Any) -> Any:
-            proxy.arm(came_from(admin, session.connection_id), how)
+            proxy.arm(port_of(admin.value(HOST_OF, session.connection_id)), how)
             return fire(*args)
 
         monkeypatch.setattr(session, "packet" if gap else "verbatim", cut_then_fire)
@@ -226,6 +227,15 @@ def lost_while_at_work(monkeypatch: pytest.MonkeyPatch, proxy: CuttingProxy, adm
 
     monkeypatch.setattr(ddl, "_send", armed)
     return sent
+
+
+def test_the_machine_asks_after_the_other_end(target: Target) -> None:
+    with Session(target) as session:
+        connection = session._connection._sock
+
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == tcp.IDLE_S
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == tcp.PROBES
 
 
 @pytest.mark.parametrize("how", ["cut", "half", "silent"])

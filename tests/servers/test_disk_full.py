@@ -1,0 +1,61 @@
+"""The server's disk is full in the middle of a run (case C26): told as that, stopped, nothing half done, gone on with once there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from deploy.mysql_server import Server, provide
+from steps import ddl, passes, sync_install
+from tests.cli.calling import DEPLOYED, PLAN, Call
+from tests.conftest import App
+from tests.faults.small_disk import SmallDisk, small_disk
+
+RUN = ("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED)
+BACK = ("rollback", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", "--to", "v0", "--drop-added", "--accept", "discard-added",
+        *DEPLOYED)
+MEGABYTES = 500
+SMALL = ("--innodb-redo-log-capacity=16M", "--innodb-buffer-pool-size=32M")
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path_factory.mktemp("disk") / "small", MEGABYTES) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def own(disk: SmallDisk, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose data are on that disk, and whose binary log is not: that one would hold every commit up."""
+    log = tmp_path_factory.mktemp("log") / "binlog"
+    with provide(folder=disk.folder / "server", options=(*SMALL, f"--log-bin={log}")) as server:
+        yield server
+
+
+@pytest.fixture
+def full_before(disk: SmallDisk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any, str], None]]:
+    def fill_before(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
+
+        def called(*args: Any, **more: Any) -> Any:
+            disk.fill()
+            return real(*args, **more)
+
+        monkeypatch.setattr(owner, name, called)
+
+    yield fill_before
+    disk.empty()
+
+
+@pytest.mark.parametrize(("owner", "name"), [(ddl, "_send"), (sync_install, "put_on"), (passes, "fill")], ids=lambda v: str(v)[-20:])
+def test_a_full_disk_stops_the_run_and_the_same_command_ends_it(here: Call, job: App, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch,
+                                                                full_before: Callable[[Any, str], None], owner: Any, name: str) -> None:
+    full_before(owner, name)
+
+    stopped = here(*RUN)
+
+    print(stopped.code, stopped.text)
+    disk.empty()
+    monkeypatch.undo()
