@@ -12,7 +12,6 @@ import socket
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from typing import Any, Self
 
 import pymysql
@@ -25,9 +24,11 @@ from steps.errors import ConnectionLost, Refused, StatementFailed, Unreachable
 from steps.masking import mask
 from steps.quoting import LONGEST_NAME, VALUE, byte_literal, literal, quote
 from steps.server_errors import UNKNOWN_SETTING, failure
+from steps.session_settings import Waits
 from steps.target import Target
 
 __all__ = ["LONGEST_NAME", "VALUE", "Row", "Session", "Waits", "byte_literal", "literal", "quote", "sessions_standing", "shown"]
+USUAL = Waits()
 OPENING_S = 10
 IN_TRANSACTION_S = 60
 Row = tuple[Any, ...]
@@ -49,19 +50,6 @@ def _failure(error: BaseException, what: str) -> StatementFailed:
     return failure(error.args, what, lost=isinstance(error, pymysql.err.InterfaceError))
 
 
-@dataclass(frozen=True)
-class Waits:
-    """
-    How long a session's statements may wait for metadata locks and row locks: whole seconds, MySQL's own backstop.
-
-    *silence_s* is for how long the server keeps the session, and all that it holds, when it hears nothing of us.
-    """
-
-    lock_wait_timeout_s: int = 2
-    innodb_lock_wait_timeout_s: int = 2
-    silence_s: int = session_settings.A_DAY_S
-
-
 class Session:
     """
     One pinned connection. Settings are set and read back when it opens (cases C02, C08, C49, C67); it never reconnects.
@@ -70,8 +58,7 @@ class Session:
     may take as long as the server works on it (:mod:`steps.answers`); opening is bounded always.
     """
 
-    def __init__(self, target: Target, *, waits: Waits = Waits(), multi: bool = False,
-                 read_timeout_s: int | None = None) -> None:
+    def __init__(self, target: Target, *, waits: Waits = USUAL, multi: bool = False, read_timeout_s: int | None = None) -> None:
         arguments: dict[str, Any] = {
             "connect_timeout": 5, "program_name": "mysql-rollout", "charset": "utf8mb4",
             "client_flag": (CLIENT.MULTI_STATEMENTS if multi else 0) | CLIENT.FOUND_ROWS, "write_timeout": OPENING_S,
@@ -93,20 +80,22 @@ class Session:
         try:
             self._set_up(waits)
             tcp.notice_silence(driver._sock)  # noqa: SLF001  # the driver has no other way to it
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, ConnectionLost):
+                raise self._no_entry(target, error) from None
             raise
-        driver._read_timeout = read_timeout_s  # noqa: SLF001  # another than for opening
+        tcp.limit(driver, read_timeout_s)  # another than for opening
         self._is_patient = read_timeout_s is None
 
     @staticmethod
     def _no_entry(target: Target, error: BaseException) -> Unreachable:
-        failed = _failure(error, "connect")
+        failed = error if isinstance(error, StatementFailed) else _failure(error, "connect")
         return Unreachable(f"server {target.where}", failed.reason,
                            entry.REMEDIES.get(failed.errno, "check address, account and network") + "; nothing was touched", failed.errno)
 
     def _set_up(self, waits: Waits) -> None:
-        wanted = session_settings.wanted(waits.lock_wait_timeout_s, waits.innodb_lock_wait_timeout_s, waits.silence_s)
+        wanted = session_settings.wanted(waits)
         if not self._set(wanted):
             wanted = {name: value for name, value in wanted.items() if self._set({name: value})}
         self.connection_id, *values = self.one("SELECT CONNECTION_ID(), " + ", ".join(f"@@session.{n}" for n in wanted))
@@ -206,23 +195,35 @@ class Session:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """
-        Commit at the end, roll back on any error: one batch is one transaction (case C61).
+        Commit at the end, roll back on any error, of the COMMIT too: one batch is one transaction (case C61).
 
-        Meanwhile the server keeps the session for a minute of silence only: a machine that vanished must not leave row locks.
+        Meanwhile neither side waits for the other for longer than a minute: a machine that vanished must not leave row locks, and a server
+        whose disk is full lets a COMMIT wait until there is room (case C26).
         """
-        self.run(f"SET SESSION wait_timeout = {IN_TRANSACTION_S}")
-        self.run("START TRANSACTION")
+        with self._answered_within(IN_TRANSACTION_S):
+            self.run(f"SET SESSION wait_timeout = {IN_TRANSACTION_S}")
+            self.run("START TRANSACTION")
+            try:
+                yield
+                self.run("COMMIT")  # 1205 while a backup holds commits up: the transaction is open still
+            except BaseException:
+                try:
+                    self.run("ROLLBACK")
+                    self.run(f"SET SESSION wait_timeout = {self._silence_s}")
+                except StatementFailed:
+                    self.close()
+                raise
+            self.run(f"SET SESSION wait_timeout = {self._silence_s}")
+
+    @contextmanager
+    def _answered_within(self, seconds: int) -> Iterator[None]:
+        patient, self._is_patient = self._is_patient, False
+        before = tcp.limit(self._connection, seconds)
         try:
             yield
-        except BaseException:
-            try:
-                self.run("ROLLBACK")
-                self.run(f"SET SESSION wait_timeout = {self._silence_s}")
-            except StatementFailed:
-                self.close()
-            raise
-        self.run("COMMIT")
-        self.run(f"SET SESSION wait_timeout = {self._silence_s}")
+        finally:
+            self._is_patient = patient
+            tcp.limit(self._connection, before)
 
     def warnings(self) -> list[str]:
         """What SHOW WARNINGS has to say about the last statement, without row contents."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from contextlib import suppress
+from typing import Any
 
 IDLE_S, EVERY_S, PROBES = 30, 10, 3
 OPTIONS = ((("TCP_KEEPIDLE", "TCP_KEEPALIVE"), IDLE_S), (("TCP_KEEPINTVL",), EVERY_S), (("TCP_KEEPCNT",), PROBES))
@@ -23,3 +24,10 @@ def notice_silence(connection: socket.socket) -> None:
         if number is not None:
             with suppress(OSError):
                 connection.setsockopt(socket.IPPROTO_TCP, number, value)
+
+
+def limit(driver: Any, seconds: int | None) -> int | None:
+    """Each read of *driver*'s may last *seconds* from now on, None for ever; returns what it was."""
+    before: int | None = driver._read_timeout  # noqa: SLF001  # the driver takes it at its opening only
+    driver._read_timeout = seconds  # noqa: SLF001
+    return before
