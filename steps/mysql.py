@@ -29,8 +29,7 @@ from steps.target import Target
 
 __all__ = ["LONGEST_NAME", "VALUE", "Row", "Session", "Waits", "byte_literal", "literal", "quote", "sessions_standing", "shown"]
 USUAL = Waits()
-OPENING_S = 10
-IN_TRANSACTION_S = 60
+OPENING_S, IN_TRANSACTION_S = 10, 60
 Row = tuple[Any, ...]
 _standing: weakref.WeakSet[Session] = weakref.WeakSet()
 _tls: dict[sqlalchemy.URL, object] = {}

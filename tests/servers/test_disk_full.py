@@ -1,4 +1,4 @@
-"""The server's disk is full in the middle of a run (case C26): told as that, stopped, nothing half done, gone on with once there is room."""
+"""The server's disk is full in the middle of a run (case C26): told as that, stopped, nothing half done, continued once there is room."""
 
 from __future__ import annotations
 
