@@ -194,10 +194,10 @@ def _alone(rollout: Rollout, move: Move, ladder: Ladder, direction: str) -> None
 
 
 def _move(rollout: Rollout, session: Session, move: Move, ladder: Ladder, direction: str, gap: Gap) -> None:
-    """Look, act, look: one stair, alone, through *gap*."""
-    if ladder.position(catalogue.shape(session, rollout.schema, rollout.table), rollout.table) != move.to:
+    """Look, act, look: one stair, alone, through *gap*; the looks are the worker's, since *session* may be lost meanwhile."""
+    if ladder.position(rollout.live(), rollout.table) != move.to:
         _act(rollout, session, move, ladder, direction, gap)
-        _landed_as_rehearsed(rollout, session, move, ladder)
+        _landed_as_rehearsed(rollout, rollout.session, move, ladder)
 
 
 def _act(rollout: Rollout, session: Session, move: Move, ladder: Ladder, direction: str, gap: Gap | None = None) -> None:

@@ -30,6 +30,8 @@ PLAIN_TRIES = 8
 MOST_BUILDS = 3
 TELL_EVERY_S = 5.0
 HOLD_SHARE_OF_WAITS = 0.3
+LONGEST_IDLE_S = 10  # a hold whose client's machine is gone ends by itself; the server would wait for a day
+LONGEST_PAUSE_S = 15  # between plain tries
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
@@ -165,7 +167,7 @@ class Gap:
                 self.session.verbatim(statement)
 
         try:
-            waits.retry(attempt, tries=PLAIN_TRIES if not is_long else MOST_BUILDS, first_wait_s=1, longest_wait_s=15)
+            waits.retry(attempt, tries=PLAIN_TRIES if not is_long else MOST_BUILDS, first_wait_s=1, longest_wait_s=LONGEST_PAUSE_S)
         except LockTimeout as error:
             held = "; ".join(self._holders()) or "unknown holder"
             raise LockWaited(f"table {self.tables[0][1]}", f"stayed held ({error.errno}): {held}",
@@ -211,6 +213,8 @@ def hold(target: Target, watchdog: Watchdog, limits: Limits, tables: list[tuple[
         session.run("SET SESSION foreign_key_checks = 1")
         gap = Gap(session, watchdog, limits, [*tables, *related])
         _wait_for_old_snapshots(watchdog, limits, tables[0][1])
+        idle_s = max(LONGEST_IDLE_S + LONGEST_PAUSE_S * limits.plain, 2 * limits.max_stall_ms // 1000)
+        session.run(f"SET SESSION wait_timeout = {idle_s}")
         try:
             waited_s = gap.fire(f"LOCK TABLES {names}", before_try=lambda: before_try(session))
             yield session, waited_s

@@ -11,7 +11,7 @@ from typing import Any
 from steps.errors import ConnectionLost, LockTimeout, StatementFailed
 from steps.masking import mask, without_contents
 
-LOST = {0, 2006, 2013, 2014, 2055, 1053, 1077, 1158, 1159, 1160, 1161, 3168, 4031}
+LOST = {0, 2006, 2013, 2014, 2055, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 3168, 3169, 4031}
 """4031: the server ended a session that was silent for longer than its `wait_timeout`."""
 
 TRY_AGAIN = {1205, 1213, 1317, 3024, 3572}

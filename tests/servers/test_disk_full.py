@@ -8,16 +8,22 @@ from typing import Any
 import pytest
 
 from deploy.mysql_server import Server, provide
-from steps import ddl, passes, sync_install
+from steps import ddl, passes, rehearsal, sync_install
 from tests.cli.calling import DEPLOYED, PLAN, Call
 from tests.conftest import App
 from tests.faults.small_disk import SmallDisk, small_disk
+from tests.flows.remembered import remembered
 
 RUN = ("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED)
 BACK = ("rollback", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", "--to", "v0", "--drop-added", "--accept", "discard-added",
         *DEPLOYED)
 MEGABYTES = 500
 SMALL = ("--innodb-redo-log-capacity=16M", "--innodb-buffer-pool-size=32M")
+
+
+@pytest.fixture(autouse=True)
+def remembered_rehearsals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "rehearse", remembered)
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,21 @@ from typing import Any
 import pytest
 
 from deploy.mysql_server import Server
-from steps import ddl, deploy, failover, pre_deploy
+from steps import ddl, deploy, failover, pre_deploy, rehearsal
 from steps.target import ENVIRONMENT
 from tests.cli.calling import DEPLOYED, PLAN, Call, phases
 from tests.conftest import SHIPPED, add_jobs, statements
 from tests.faults.couple import Couple, coupled
+from tests.flows.remembered import remembered
 
 RUN = ("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED)
 BACK = ("rollback", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", "--to", "v0", *DEPLOYED)
 SCHEMA = "app"
+
+
+@pytest.fixture(autouse=True)
+def remembered_rehearsals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "rehearse", remembered)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import make_url
 
 from deploy.mysql_server import Server, provide
-from steps import ddl, verify, waits
+from steps import ddl, rehearsal, verify, waits
 from steps.errors import Busy, LockTimeout
 from steps.ledger import Ledger
 from steps.mysql import Session
@@ -25,6 +25,7 @@ from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import DEPLOYED, PLAN, Call, phases
 from tests.conftest import App
 from tests.faults.faketime import Clock
+from tests.flows.remembered import remembered
 
 HOURS = 36_000
 RUN = ("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED)
@@ -32,6 +33,11 @@ CLEANUP = (*RUN, "--through", "cleanup", "--set", "cleanup.deploy=true", "--set"
            "cleanup.observe_s=0", "--accept", "cleanup", "--accept", "cleanup-unseen")
 NOW, LATER = ("--set", "cleanup.min_age_s=0", "--set", "cleanup.cooling_s=0"), ("--set", "cleanup.min_age_s=3600")
 COOLING = ("--set", "cleanup.min_age_s=0", "--set", "cleanup.cooling_s=3600")
+
+
+@pytest.fixture(autouse=True)
+def remembered_rehearsals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "rehearse", remembered)
 
 
 @pytest.fixture(scope="module")
