@@ -10,12 +10,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from sqlalchemy import make_url
 
-from deploy.mysql_server import Server, provide
+from deploy.mysql_server import Server
 from steps import ddl, rehearsal, verify, waits
 from steps.errors import Busy, LockTimeout
 from steps.ledger import Ledger
@@ -24,7 +25,7 @@ from steps.ownership import Ownership
 from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import DEPLOYED, PLAN, Call, phases
 from tests.conftest import App
-from tests.faults.faketime import Clock
+from tests.faults.faketime import FIRST, Clock, timed_server, timed_tool
 from tests.flows.remembered import remembered
 
 HOURS = 36_000
@@ -48,13 +49,8 @@ def clock(tmp_path_factory: pytest.TempPathFactory) -> Clock:
 @pytest.fixture(scope="module")
 def own(clock: Clock) -> Iterator[Server]:
     """A server whose clock can be stepped while it runs."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in clock.environment.items():
-            patch.setenv(name, value)
-        started = provide()
-        server = started.__enter__()
-    yield server
-    started.__exit__(None, None, None)
+    with timed_server(clock) as server:
+        yield server
 
 
 @pytest.fixture
@@ -116,11 +112,10 @@ def test_the_archive_is_not_old_by_a_step(here: Call, job: App, step: Callable[[
     assert job.rows("SHOW TABLES LIKE '\\_rollout\\_archive%'")
 
 
-@pytest.mark.parametrize("seconds", [HOURS, -HOURS])
-def test_a_step_in_the_middle_of_a_run_changes_nothing(here: Call, job: App, step: Callable[[int], None], seconds: int,
+def test_a_step_in_the_middle_of_a_run_changes_nothing(here: Call, job: App, step: Callable[[int], None],
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
-    for owner, name in ((ddl, "carry_out"), (verify, "look")):
-        monkeypatch.setattr(owner, name, _then(getattr(owner, name), lambda: step(seconds)))
+    for (owner, name), seconds in zip(((ddl, "carry_out"), (verify, "look")), (-HOURS, HOURS), strict=True):
+        monkeypatch.setattr(owner, name, _then(getattr(owner, name), partial(step, seconds)))
 
     done = here(*RUN)
 
@@ -153,31 +148,31 @@ def test_a_living_owner_keeps_its_table_through_a_step(own: Server, job: App, st
 
 
 @pytest.mark.parametrize("seconds", [HOURS, -HOURS])
-def test_a_wait_for_a_lock_ends_in_time_through_a_step(own: Server, job: App, step: Callable[[int], None], seconds: int) -> None:
+def test_a_wait_for_a_lock_ends_in_time_through_a_step(own: Server, job: App, clock: Clock, seconds: int) -> None:
     target = Target(make_url(own.url).set(database=job.value("SELECT DATABASE()")))
     job.run("LOCK TABLES AiAnalysisJob WRITE")
     with Session(target) as session:
-        threading.Timer(0.2, step, [seconds]).start()
+        threading.Timer(0.2, clock.step, [seconds]).start()
 
         with pytest.raises(LockTimeout, match="1205"):
             session.value("SELECT COUNT(*) FROM AiAnalysisJob")
 
     job.run("UNLOCK TABLES")
+    clock.step(0)
 
 
-@pytest.mark.parametrize("seconds", [HOURS, -HOURS])
-def test_the_tools_own_clock_is_stepped_while_it_runs(own: Server, job: App, tmp_path: Path, seconds: int) -> None:
+def test_the_tools_own_clock_is_stepped_while_it_runs(own: Server, job: App, tmp_path: Path) -> None:
     mine = Clock(tmp_path)
     schema = job.value("SELECT DATABASE()")
     address = make_url(own.url).set(database=schema).render_as_string(hide_password=False)
-    command = [sys.executable, "-c", "from flows.cli.app import main; main()", *RUN]
-    with subprocess.Popen(command, env={**os.environ, **mine.environment, ENVIRONMENT: address}, stdout=subprocess.PIPE,
+    command = [sys.executable, "-c", FIRST + "from flows.cli.app import main; main()", *RUN]
+    with subprocess.Popen(command, env={**os.environ, **timed_tool(mine), ENVIRONMENT: address}, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True) as process:
         begun = f"SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}' AND TABLE_NAME = '_rollout_run'"
         deadline = waits.now_s() + 30
         while not job.value(begun) and waits.now_s() < deadline:
             threading.Event().wait(0.02)
-        mine.step(seconds)
+        mine.step(-HOURS)
         said, _ = process.communicate(timeout=60)
 
     assert process.returncode == 0, said
