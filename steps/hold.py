@@ -30,6 +30,7 @@ PLAIN_TRIES = 8
 MOST_BUILDS = 3
 TELL_EVERY_S = 5.0
 HOLD_SHARE_OF_WAITS = 0.3
+LONGEST_IDLE_S = 10  # a hold whose client's machine is gone ends by itself; the server would wait for a day
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
@@ -209,6 +210,7 @@ def hold(target: Target, watchdog: Watchdog, limits: Limits, tables: list[tuple[
         session.run("SET SESSION foreign_key_checks = 1")
         gap = Gap(session, watchdog, limits, [*tables, *related])
         _wait_for_old_snapshots(watchdog, limits, tables[0][1])
+        session.run(f"SET SESSION wait_timeout = {max(LONGEST_IDLE_S, 2 * limits.max_stall_ms // 1000)}")
         waited_s = gap.fire(f"LOCK TABLES {names}", before_try=before_try)
         try:
             yield session, waited_s

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from steps.errors import RolloutError, StatementFailed, Stopped, Unreachable
+from steps.errors import ConnectionLost, LockTimeout, RolloutError, StatementFailed, Stopped, Unreachable
 from steps.mysql import Session
 
 
@@ -48,6 +48,12 @@ def explained(error: StatementFailed, session: Session | None = None) -> Stopped
     return Stopped(error.subject, f"{error.reason}: {trouble.means}{shown}", f"{trouble.remedy}; then run the same command again")
 
 
+def interrupted(error: BaseException) -> bool:
+    """Whether *error* is the server's or a lock's: nothing has failed for good, and the same command continues."""
+    return isinstance(error, Stopped | LockTimeout | ConnectionLost | Unreachable) or (
+        isinstance(error, StatementFailed) and error.errno in TROUBLES)
+
+
 def _shown(variable: str, session: Session | None) -> str:
     if not variable or session is None:
         return ""
@@ -66,10 +72,23 @@ def stops(table: str) -> Iterator[None]:
         Stopped: in place of :class:`Unreachable`, which promises that nothing was touched, and of what :data:`TROUBLES` lists.
     """
     try:
-        yield
+        with explains():
+            yield
     except Unreachable as error:
         raise Stopped(f"table {table}", f"{error.subject} let no further session in: {error.reason}",
                       "what was done stands, and the same command continues once the server can be reached") from None
+
+
+@contextmanager
+def explains() -> Iterator[None]:
+    """
+    Also before a run has begun, while it looks or makes its ledger, a server's trouble is no fault of ours.
+
+    Raises:
+        Stopped: in place of what :data:`TROUBLES` lists.
+    """
+    try:
+        yield
     except StatementFailed as error:
         stopped = explained(error)
         if not stopped:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steps import ddl, server_trouble, verify
-from steps.errors import StatementFailed, Stopped, Unreachable
+from steps.errors import ConnectionLost, LockTimeout, Refused, StatementFailed, Stopped, Unreachable
 from steps.hold import Gap
 from steps.ladder import Way
 from steps.mysql import Session
@@ -104,6 +104,21 @@ def test_each_trouble_stops_and_says_what_to_do(errno: int, says: str) -> None:
 
     assert stopped.value.exit_code == 4
     assert stopped.value.remedy.endswith("then run the same command again")
+
+
+def test_before_a_run_has_begun_a_trouble_stops_too_and_a_closed_door_is_refused_as_ever() -> None:
+    with pytest.raises(Stopped, match="is read-only now"), server_trouble.explains():
+        raise StatementFailed("REPLACE INTO _rollout_owner", "MySQL error 1290", "", 1290)
+    with pytest.raises(Unreachable), server_trouble.explains():
+        raise Unreachable("server h:1/d", "MySQL error 2003: refused", "nothing was touched")
+
+
+@pytest.mark.parametrize(("error", "expected"), [
+    (StatementFailed("s", "r", "", 1290), True), (ConnectionLost("s", "r", "", 2013), True), (LockTimeout("s", "r", "", 1213), True),
+    (Unreachable("s", "r"), True), (Stopped("s", "r"), True), (StatementFailed("s", "r", "", 1054), False), (Refused("s", "r"), False),
+    (KeyError("k"), False)], ids=repr)
+def test_what_the_same_command_can_go_on_from_is_an_interruption(error: Exception, expected: bool) -> None:
+    assert server_trouble.interrupted(error) is expected
 
 
 def test_errors_of_the_statement_itself_and_of_ours_pass() -> None:
