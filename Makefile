@@ -28,6 +28,9 @@ test-docker: setup ## the testcontainers way of getting a MySQL; needs Debian's 
 test-kill: setup ## kill -9 at every boundary, forward and back (about a quarter of an hour)
 	ROLLOUT_FULL_MATRIX=1 $(BIN)/python -m pytest tests/faults/test_kill.py -n 2 --dist load
 
+faults: setup ## every kind of fault at named and drawn points, forward and back, as one table (about an hour; goes on where it was ended)
+	$(BIN)/python -m tests.faults.matrix --workers 2
+
 bench-copies: setup ## widening a million rows under traffic: MySQL's own copy against the hand-over (about six minutes; QUICK=1: one)
 	$(BIN)/python -m tests.bench.copies
 
@@ -46,4 +49,4 @@ lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-.PHONY: help setup demo test traffic test-docker test-kill bench bench-copies bench-locks coverage lint
+.PHONY: help setup demo test traffic test-docker test-kill faults bench bench-copies bench-locks coverage lint

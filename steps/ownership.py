@@ -15,7 +15,7 @@ import threading
 import uuid
 from typing import Self
 
-from steps.errors import Busy, OwnershipLost, StatementFailed
+from steps.errors import Busy, ConnectionLost, OwnershipLost, StatementFailed
 from steps.ledger import Ledger
 from steps.mysql import VALUE, Session, Waits
 from steps.target import Target
@@ -30,11 +30,16 @@ def lock_name(schema: str, table: str) -> str:
 
 
 def forget_dead(ledger: Ledger) -> None:
-    """Remove the owner row of a run that was killed after its last change; a living owner holds the lock and has another token."""
+    """
+    Remove the owner row of a run that was killed after its last change; a living owner holds the lock and has another token.
+
+    Its record in the ledger gets its end.
+    """
     schema, table, _plan = ledger.key
     for (token,) in ledger.read(f"SELECT token FROM {ledger.table('owner')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
                                 f"AND IS_USED_LOCK({VALUE}) IS NULL", schema, table, lock_name(schema, table)):
         ledger.session.run(f"DELETE FROM {ledger.table('owner')} WHERE token = {VALUE}", token)
+        ledger.end_killed_runs()
 
 
 class Ownership:
@@ -100,8 +105,10 @@ class Ownership:
                 with self._one_at_a_time:
                     self._session.run(f"UPDATE {self.ledger.table('owner')} SET heartbeat_at = UTC_TIMESTAMP(3) "
                                       f"WHERE token = {VALUE}", self.token)
-            except StatementFailed:
+            except ConnectionLost:
                 return  # check() will say so at the next edge
+            except StatementFailed:
+                continue  # a lock or a read-only server, for now: we live, and must not be taken for dead afterwards
 
     def _holder(self) -> str:
         rows = self.ledger.read(

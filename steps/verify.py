@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from steps import backfill, clocks, passes, sql_text
+from steps import backfill, clocks, passes, server_trouble, sql_text
 from steps.commands import run_command
 from steps.errors import Refused, StatementFailed, Stopped, VerifyFailed
 from steps.mysql import Session, quote
@@ -110,7 +110,7 @@ def _queries(rollout: Rollout, report: Report) -> None:
             try:
                 rows = session.read_verbatim(query.sql)
             except StatementFailed as error:
-                (report.unclear if error.retryable else report.wrong).append(f"{name}: {error.reason}")
+                (report.unclear if server_trouble.interrupted(error) else report.wrong).append(f"{name}: {error.reason}")
                 continue
             report.queries_run += 1
             if not _as_expected(query.expect, rows):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import signal
 import subprocess
 import sys
@@ -76,23 +77,29 @@ def work(wish: argparse.Namespace) -> None:
 
 
 def _play_all(cases: list[Case], journal: Path, end: float) -> None:
-    """A world in which something went wrong is not used again: what it leaves may spoil the next case."""
-    left = sorted(cases, key=lambda case: list(KINDS).index(case.kind))
+    """
+    Kinds that need no surroundings come first, well mixed, so that a run that is ended early has seen something of each.
+
+    A world in which something went wrong is not used again: what it leaves may spoil the next case.
+    """
+    surrounded_kinds = [name for name, kind in KINDS.items() if kind.around]
+    mixed = random.Random(len(cases)).sample(cases, len(cases))
+    left = sorted(mixed, key=lambda case: surrounded_kinds.index(case.kind) if case.kind in surrounded_kinds else -1)
     while left and time.monotonic() < end:
         try:
             with world.opened() as standing:
                 while left and time.monotonic() < end:
-                    if not _of_one_kind(standing, left, journal, end):
+                    if not _in_one_world(standing, left, journal, end):
                         break
         except Exception as error:  # noqa: BLE001  # what the harness cannot tear down is no reason to stop
             sys.stderr.write(f"the world did not end well: {error!r}\n")
 
 
-def _of_one_kind(standing: world.World, left: list[Case], journal: Path, end: float) -> bool:
-    """Play the first of *left* and those of its kind behind it; whether all was well."""
-    kind = KINDS[left[0].kind]
-    with surrounded(standing, kind) as seen:
-        while left and left[0].kind == kind.name and time.monotonic() < end:
+def _in_one_world(standing: world.World, left: list[Case], journal: Path, end: float) -> bool:
+    """Play the first of *left* and those behind it that see the same world; whether all was well."""
+    around = KINDS[left[0].kind].around
+    with surrounded(standing, KINDS[left[0].kind]) as seen:
+        while left and KINDS[left[0].kind].around is around and time.monotonic() < end:
             verdict = _bounded(seen, left.pop(0))
             _note(journal, verdict)
             if verdict.wrong:

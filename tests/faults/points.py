@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-NAMED_OBJECT = re.compile("|".join(rf"(?<={before} ).*" for before in ("step", "recorded:", "after CREATE", "after DROP", "after DELETE")))
+NAMED_OBJECT = re.compile(r"(?<=step ).*|(?<=recorded: ).*|(?<=after [A-Z]{6} ).*|(?<=after [A-Z]{5} ).*|(?<=after [A-Z]{4} ).*")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Point:
     @property
     def sort(self) -> str:
         """The name without the object it speaks of: points of one sort differ in nothing but that."""
-        return NAMED_OBJECT.sub("", self.name)
+        return f"{self.series} {NAMED_OBJECT.sub('', self.name)}"
 
 
 def points(command: str, series: str, names: list[str]) -> list[Point]:

@@ -80,14 +80,21 @@ class Scene:
 
     def kill(self) -> None:
         """As `kill -9` does."""
-        os.kill(self.told["pid"], signal.SIGKILL)
+        self._signal(signal.SIGKILL)
 
     def freeze(self) -> None:
         """The tool's machine stands still; its connections stay."""
-        os.kill(self.told["pid"], signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        os.kill(self.told["pid"], signal.SIGCONT)
+        """Safe to repeat."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        """A victim that has ended already is passed over."""
+        if self.ended is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.told["pid"], number)
 
     # Other people
 

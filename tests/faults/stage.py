@@ -180,6 +180,7 @@ class Stage:
         found["phases"] = self.states()
         found["passes"] = app.rows("SELECT `pass`, `cursor`, finished_at IS NOT NULL FROM _rollout_pass ORDER BY 1")
         found["plans"] = app.rows("SELECT plan_id, baseline_sql, ended_at IS NOT NULL FROM _rollout_plan")
+        found["runs without an end"] = app.value("SELECT COUNT(*) FROM _rollout_run WHERE ended_at IS NULL")
         found["owners"] = app.rows("SELECT actor, pid FROM _rollout_owner")
         return found
 

@@ -31,6 +31,7 @@ from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest, Target, Through
 from steps import rehearsal, waits
 from steps.errors import RolloutError
+from steps.ownership import HEARTBEAT_S, Ownership
 from steps.target import ENVIRONMENT, target_of
 from tests.faults import impatience, tool_sessions
 from tests.faults.boundaries import CHUNK_ROWS, Boundaries, install
@@ -95,7 +96,9 @@ def child(asked: dict[str, Any], tell: Tell, word: int | None = None) -> int:
     boundary = Boundary(tell, word if asked.get("pause") else None)
     point = Boundaries(asked.get("series", "live"), asked.get("at", 0), boundary.reached, boundary.next_word)
     install(point)
-    impatience.install()
+    if asked.get("impatient"):
+        impatience.install()
+    Ownership.__init__.__defaults__ = (asked.get("heartbeat_s", HEARTBEAT_S),)
     tool_sessions.install()
     if remembered := asked.get("rehearsed"):
         known = pickle.loads(Path(remembered).read_bytes())  # noqa: S301  # written by the reference run
@@ -136,7 +139,8 @@ def forked(asked: dict[str, Any], answer: Tell) -> None:
             last = json.loads(line)
             if last.get("paused"):
                 answer(last)
-                os.write(speaking, sys.stdin.readline().encode())
+                with suppress(BrokenPipeError):  # killed while it waited
+                    os.write(speaking, sys.stdin.readline().encode())
     os.close(speaking)
     ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     limit.cancel()

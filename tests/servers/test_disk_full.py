@@ -9,7 +9,7 @@ import pytest
 
 from deploy.mysql_server import Server, provide
 from steps import ddl, passes, rehearsal, sync_install
-from tests.cli.calling import DEPLOYED, PLAN, Call
+from tests.cli.calling import DEPLOYED, PLAN, Call, phases
 from tests.conftest import App
 from tests.faults.small_disk import SmallDisk, small_disk
 from tests.flows.remembered import remembered
@@ -55,13 +55,39 @@ def full_before(disk: SmallDisk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
     disk.empty()
 
 
-@pytest.mark.parametrize(("owner", "name"), [(ddl, "_send"), (sync_install, "put_on"), (passes, "fill")], ids=lambda v: str(v)[-20:])
+@pytest.mark.parametrize(("owner", "name"), [(ddl, "_send"), (sync_install, "put_on"), (passes, "fill")],
+                         ids=["a copy", "the triggers", "the first pass"])
 def test_a_full_disk_stops_the_run_and_the_same_command_ends_it(here: Call, job: App, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch,
                                                                 full_before: Callable[[Any, str], None], owner: Any, name: str) -> None:
     full_before(owner, name)
 
     stopped = here(*RUN)
 
-    print(stopped.code, stopped.text)
+    assert stopped.code == 4, stopped.text
+    assert "is full" in stopped.text
+    assert "make room as large as the table with its indexes, on the data disk and in tmpdir" in stopped.text
+    assert "same command" in stopped.text
+    assert len(job.triggers()) in (0, 2)
     disk.empty()
     monkeypatch.undo()
+    again = here(*RUN)
+    assert again.code == 0, again.text
+    assert set(phases(job).values()) == {"done"}
+    assert job.value("SELECT COUNT(*) FROM AiAnalysisJob WHERE status = 'completed' AND lifecycleStatus <> 'succeeded'") == 0
+
+
+def test_a_full_disk_on_the_way_back_is_no_failure_of_it(here: Call, job: App, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch,
+                                                         full_before: Callable[[Any, str], None]) -> None:
+    before = job.create_table()
+    assert here(*RUN).code == 0
+    full_before(ddl, "_send")
+
+    stopped = here(*BACK)
+
+    assert stopped.code == 4, stopped.text
+    assert "is full" in stopped.text
+    disk.empty()
+    monkeypatch.undo()
+    again = here(*BACK)
+    assert again.code == 0, again.text
+    assert job.create_table() == before

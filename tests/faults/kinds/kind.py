@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from tests.faults.points import Point
 from tests.faults.scene import Scene
@@ -37,8 +38,8 @@ class Kind:
     One kind of fault. *play* is told in :mod:`tests.faults.kinds`; *fits* says at which points it makes sense.
 
     *points* is how many points of each command are tried beside the drawn ones. *settings* are plan keys that the command gets beside
-    those of every victim. *ends* are the codes that the disturbed command may end with; 3 is one more of them before the table was
-    taken, and while the server cannot be reached.
+    those of every victim, *more* is for the victim (:func:`tests.faults.victim.child`). *ends* are the codes that the disturbed
+    command may end with; 3 is one more of them before the table was taken.
     """
 
     name: str
@@ -47,4 +48,5 @@ class Kind:
     points: int = 4
     settings: tuple[str, ...] = ()
     ends: frozenset[int] = STOPPED
+    more: dict[str, Any] = field(default_factory=dict)
     around: Callable[[World], AbstractContextManager[World]] | None = None

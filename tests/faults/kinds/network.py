@@ -18,6 +18,7 @@ from tests.faults.scene import Scene
 from tests.faults.world import World
 
 A_WHILE_S = 0.4
+QUICKLY = {"impatient": True, "heartbeat_s": 0.5}
 MAIN = ("worker", "ledger", "lock")
 ALL = (*MAIN, "watchdog", "others")
 
@@ -120,14 +121,15 @@ def _owned_before_its_end(point: Point) -> bool:
 FITS: dict[str, Callable[[Point], bool]] = {"lock": _owned_before_its_end, "others": _has_others}
 
 KINDS = (
-    *(Kind(f"answer lost: {name}", lost((name,), "cut"), FITS.get(name, _live), around=through_a_proxy) for name in (*MAIN, "others")),
-    *(Kind(f"answer lost, server kept: {name}", lost((name,), "half"), FITS.get(name, _live), points=3, around=through_a_proxy)
-      for name in ("worker", "lock", "others")),
-    *(Kind(f"silent: {name}", lost((name,), "silent"), FITS.get(name, _live), points=3, around=through_a_proxy)
+    *(Kind(f"answer lost: {name}", lost((name,), "cut"), FITS.get(name, _live), more=QUICKLY, around=through_a_proxy)
       for name in (*MAIN, "others")),
-    Kind("answers lost: all", lost(ALL, "cut"), points=4, around=through_a_proxy),
-    Kind("silent: all", silent, points=4, around=through_a_proxy),
-    Kind("nobody let in", refused, points=3, around=through_a_proxy),
-    Kind("reset, then nobody let in for a while", reset_and_refused_for_a_while, points=3, around=through_a_proxy),
-    Kind("reset, then let in and not answered", swallowed, points=2, around=through_a_proxy),
+    *(Kind(f"answer lost, server kept: {name}", lost((name,), "half"), FITS.get(name, _live), points=3, more=QUICKLY, around=through_a_proxy)
+      for name in ("worker", "lock", "others")),
+    *(Kind(f"silent: {name}", lost((name,), "silent"), FITS.get(name, _live), points=3, more=QUICKLY, around=through_a_proxy)
+      for name in (*MAIN, "others")),
+    Kind("answers lost: all", lost(ALL, "cut"), points=4, more=QUICKLY, around=through_a_proxy),
+    Kind("silent: all", silent, points=4, more=QUICKLY, around=through_a_proxy),
+    Kind("nobody let in", refused, points=3, more=QUICKLY, around=through_a_proxy),
+    Kind("reset, nobody let in for a while", reset_and_refused_for_a_while, points=3, more=QUICKLY, around=through_a_proxy),
+    Kind("reset, let in and not answered", swallowed, points=2, more=QUICKLY, around=through_a_proxy),
 )
