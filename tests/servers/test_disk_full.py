@@ -41,23 +41,27 @@ def own(disk: SmallDisk, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 
 @pytest.fixture
-def full_before(disk: SmallDisk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any, str], None]]:
-    def fill_before(owner: Any, name: str) -> None:
-        real = getattr(owner, name)
+def full_before(disk: SmallDisk) -> Iterator[Callable[[Any, str], None]]:
+    """The disk is full from just before *owner*'s *name* is first called, until the disk is emptied."""
+    with pytest.MonkeyPatch.context() as patch:
+        def fill_before(owner: Any, name: str) -> None:
+            real, once = getattr(owner, name), list[bool]()
 
-        def called(*args: Any, **more: Any) -> Any:
-            disk.fill()
-            return real(*args, **more)
+            def called(*args: Any, **more: Any) -> Any:
+                if not once:
+                    once.append(True)
+                    disk.fill()
+                return real(*args, **more)
 
-        monkeypatch.setattr(owner, name, called)
+            patch.setattr(owner, name, called)
 
-    yield fill_before
+        yield fill_before
     disk.empty()
 
 
 @pytest.mark.parametrize(("owner", "name"), [(ddl, "_send"), (sync_install, "put_on"), (passes, "fill")],
                          ids=["a copy", "the triggers", "the first pass"])
-def test_a_full_disk_stops_the_run_and_the_same_command_ends_it(here: Call, job: App, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch,
+def test_a_full_disk_stops_the_run_and_the_same_command_ends_it(here: Call, job: App, disk: SmallDisk,
                                                                 full_before: Callable[[Any, str], None], owner: Any, name: str) -> None:
     full_before(owner, name)
 
@@ -69,14 +73,13 @@ def test_a_full_disk_stops_the_run_and_the_same_command_ends_it(here: Call, job:
     assert "same command" in stopped.text
     assert len(job.triggers()) in (0, 2)
     disk.empty()
-    monkeypatch.undo()
     again = here(*RUN)
     assert again.code == 0, again.text
     assert set(phases(job).values()) == {"done"}
     assert job.value("SELECT COUNT(*) FROM AiAnalysisJob WHERE status = 'completed' AND lifecycleStatus <> 'succeeded'") == 0
 
 
-def test_a_full_disk_on_the_way_back_is_no_failure_of_it(here: Call, job: App, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch,
+def test_a_full_disk_on_the_way_back_is_no_failure_of_it(here: Call, job: App, disk: SmallDisk,
                                                          full_before: Callable[[Any, str], None]) -> None:
     before = job.create_table()
     assert here(*RUN).code == 0
@@ -87,7 +90,6 @@ def test_a_full_disk_on_the_way_back_is_no_failure_of_it(here: Call, job: App, d
     assert stopped.code == 4, stopped.text
     assert "is full" in stopped.text
     disk.empty()
-    monkeypatch.undo()
     again = here(*BACK)
     assert again.code == 0, again.text
     assert job.create_table() == before

@@ -81,7 +81,7 @@ def refused(scene: Scene) -> None:
         _proxy(scene).refuse(refusing=False)
 
 
-def reset_and_refused_for_a_while(scene: Scene) -> None:
+def refused_for_a_while(scene: Scene) -> None:
     """Every connection is reset, and for a while nobody is let in."""
     _proxy(scene).refuse(refusing=True)
     _proxy(scene).cut_all()
@@ -123,13 +123,13 @@ FITS: dict[str, Callable[[Point], bool]] = {"lock": _owned_before_its_end, "othe
 KINDS = (
     *(Kind(f"answer lost: {name}", lost((name,), "cut"), FITS.get(name, _live), more=QUICKLY, around=through_a_proxy)
       for name in (*MAIN, "others")),
-    *(Kind(f"answer lost, server kept: {name}", lost((name,), "half"), FITS.get(name, _live), points=3, more=QUICKLY, around=through_a_proxy)
-      for name in ("worker", "lock", "others")),
+    *(Kind(f"answer lost, server kept: {name}", lost((name,), "half"), FITS.get(name, _live), points=3, more=QUICKLY,
+           around=through_a_proxy) for name in ("worker", "lock", "others")),
     *(Kind(f"silent: {name}", lost((name,), "silent"), FITS.get(name, _live), points=3, more=QUICKLY, around=through_a_proxy)
       for name in (*MAIN, "others")),
     Kind("answers lost: all", lost(ALL, "cut"), points=4, more=QUICKLY, around=through_a_proxy),
     Kind("silent: all", silent, points=4, more=QUICKLY, around=through_a_proxy),
     Kind("nobody let in", refused, points=3, more=QUICKLY, around=through_a_proxy),
-    Kind("reset, nobody let in for a while", reset_and_refused_for_a_while, points=3, more=QUICKLY, around=through_a_proxy),
+    Kind("reset, nobody let in for a while", refused_for_a_while, points=3, more=QUICKLY, around=through_a_proxy),
     Kind("reset, let in and not answered", swallowed, points=2, more=QUICKLY, around=through_a_proxy),
 )
