@@ -31,6 +31,9 @@ test-kill: setup ## kill -9 at every boundary, forward and back (about a quarter
 fuzz: setup ## a whole rollout with a hundred sets of hostile names and values (about a quarter of an hour)
 	ROLLOUT_FUZZ_EXAMPLES=$${ROLLOUT_FUZZ_EXAMPLES:-100} $(BIN)/python -m pytest tests/fuzz -n 2 --dist load --timeout 3600
 
+faults: setup ## every kind of fault at named and drawn points, forward and back, as one table (about an hour; goes on where it was ended)
+	$(BIN)/python -m tests.faults.matrix --workers 2
+
 bench-copies: setup ## widening a million rows under traffic: MySQL's own copy against the hand-over (about six minutes; QUICK=1: one)
 	$(BIN)/python -m tests.bench.copies
 
@@ -49,4 +52,4 @@ lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-.PHONY: help setup demo test traffic test-docker test-kill fuzz bench bench-copies bench-locks coverage lint
+.PHONY: help setup demo test traffic test-docker test-kill faults fuzz bench bench-copies bench-locks coverage lint

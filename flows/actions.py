@@ -12,7 +12,7 @@ from flows import rollout as runbook
 from flows.conductor import Conductor
 from flows.params import Request, RollbackRequest, RunRequest, Target
 from flows.repeated import repeated
-from steps import acknowledged, catalogue, checks, ddl, end_blockers, handover, holders, plan_loader, pre_deploy, room
+from steps import acknowledged, catalogue, checks, ddl, end_blockers, failover, handover, holders, plan_loader, pre_deploy, room
 from steps.errors import Busy, FindingsRefused, LockTimeout, LockWaited, Refused, Stopped, WrongUsage
 from steps.mysql import VALUE
 from steps.ownership import forget_dead, lock_name
@@ -23,7 +23,7 @@ from steps.rollout import Person, Rollout, opened, owned
 from steps.target import Target as Database
 
 CONFIRMATIONS = {"canary", "cleanup", "cleanup-dependents", "cleanup-unseen", "discard-added", "fleet-unseen", "forget-added",
-                 "purge-archive", room.SPACE}
+                 failover.ACCEPT, "purge-archive", room.SPACE}
 ACCEPT_KEYS = CONFIRMATIONS | {key for check in checks.CHECKS for key in check.accepts}
 UNSEEN = {f"could-not-look:{check.name}" for check in checks.CHECKS}
 
@@ -84,9 +84,11 @@ def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     _refuse_when_busy(rollout)
     refuse_other_plans(rollout)
     _refuse_half_way_back(rollout)
+    failover.refuse_forgotten(rollout, back=False)
     warnings = conduct.task("pre-checks", lambda: refuse_findings(rollout)) + _may_not_end(rollout, request)
     runbook.refuse_gaps(rollout, _phases(request))
     with owned(rollout, "run", request.model_dump(mode="json", exclude={"plan", "by", "reason"})), _holder_named(rollout):
+        failover.on_record(rollout)
         acknowledged.on_record(rollout, warnings)
         todo = runbook.pending(rollout, _phases(request))  # another run may have ended while this one looked
         runbook.forward(rollout, conduct, _phases(request))
@@ -130,9 +132,11 @@ def rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor) -> 
         return Result("rollback", "nothing to do")
     _refuse_when_busy(rollout)
     refuse_other_plans(rollout)
+    failover.refuse_forgotten(rollout, back=True)
     ways_back.prepare(rollout, phases, drop_added=request.drop_added)
     warnings = _may_not_end(rollout, request)
     with owned(rollout, "rollback", request.model_dump(mode="json", exclude={"plan", "by", "reason"})), _holder_named(rollout):
+        failover.on_record(rollout)
         acknowledged.on_record(rollout, warnings)
         ways_back.backward(rollout, conduct, phases, drop_added=request.drop_added)
         return Result("rollback", "done", [phase.value for phase in phases], warnings, rollout.ledger.run_id)

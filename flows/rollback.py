@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flows.conductor import Conductor
-from steps import backfill, cleanup_back, ddl, deploy, drop_added, own_shadow_write, pre_deploy, shadow_write, verify
-from steps.errors import ConnectionLost, LockTimeout, Refused, RollbackFailed, RolloutError, Stopped
+from steps import backfill, cleanup_back, ddl, deploy, drop_added, own_shadow_write, pre_deploy, server_trouble, shadow_write, verify
+from steps.errors import Refused, RollbackFailed, RolloutError
 from steps.phase import FORWARD, STANDS, Phase
 from steps.rollout import Rollout
 from steps.step import Step
@@ -39,9 +39,9 @@ def backward(rollout: Rollout, conduct: Conductor, phases: list[Phase], *, drop_
     for phase in phases:
         try:
             conduct.phase(f"rollback of {phase.value}", ways[phase](), rollout)
-        except (Stopped, Refused, LockTimeout, ConnectionLost):
-            raise
         except Exception as error:
+            if isinstance(error, Refused) or server_trouble.interrupted(error):
+                raise
             raise RollbackFailed(f"rollback of {phase.value}", str(error), what_stands(rollout)) from error
 
 

@@ -13,7 +13,7 @@ from functools import partial
 
 from flows import rollback
 from flows.conductor import Conductor, PhaseModule
-from steps import backfill, cleanup, deploy, own_shadow_write, pre_deploy, shadow_write, verify
+from steps import backfill, cleanup, deploy, own_shadow_write, pre_deploy, server_trouble, shadow_write, verify
 from steps.errors import (
     CleanupBroke,
     DeployFailed,
@@ -121,6 +121,9 @@ def _go_back(rollout: Rollout, failure: RolloutError, done: str, way_back: rollb
         raise Stopped(failure.subject, f"{failure.reason}; the way back waits: {stopped.reason}", stopped.remedy) from None
     except Exception as second:
         reason = f"{second.subject}: {second.reason}" if isinstance(second, RolloutError) else str(second)
+        if server_trouble.interrupted(second):
+            raise Stopped(failure.subject, f"{failure.reason}; the way back was interrupted: {reason}",
+                          f"{rollback.what_stands(rollout)}") from None
         raise RollbackFailed(failure.subject, f"{failure.reason}; then the way back failed: {reason}",
                              rollback.what_stands(rollout)) from second
     raise RolledBack(failure.subject, failure.reason, f"{done}; the old application keeps working. "

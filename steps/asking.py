@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-from steps import waits
+from steps import server_trouble, waits
 from steps.clone import Clone
 from steps.errors import Refused, StatementFailed
 from steps.ladder import Way
@@ -58,6 +58,8 @@ def best_way(clone: Clone, name: str, sql: str, *, adds_fk: bool) -> tuple[Way, 
         try:
             _send(clone, way)
         except StatementFailed as error:
+            if server_trouble.interrupted(error):
+                raise  # no answer about this way: another one must not be tried for it (case C06)
             reason = error.reason
             if error.errno not in NOT_SUPPORTED:
                 break

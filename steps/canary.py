@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from steps import waits
+from steps import server_trouble, waits
 from steps.agreement import Pair
 from steps.errors import CanaryFailed, LockTimeout, LockWaited, Refused, StatementFailed
 from steps.mysql import VALUE, Session, quote
@@ -67,9 +67,9 @@ def _sung(session: Session, table: str, schema: str, pairs: tuple[Pair, ...]) ->
         try:
             texts = _texts(session, schema, table)
             written = sum(_write_as(side, session, table, pairs, required, texts) for side in ("old", "new"))
-        except LockTimeout:
-            raise
         except StatementFailed as error:
+            if server_trouble.interrupted(error):
+                raise
             raise Refused(f"canary on {table}", f"could not look: {error.reason}",
                           "make the table accept a plain row, or acknowledge with --accept canary") from None
     return (f"canary wrote {written} rows as both generations and rolled them back",)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from steps import catalogue, fixes, waits
-from steps.errors import ConnectionLost, LockTimeout, StatementFailed, Stopped
+from steps import catalogue, fixes, server_trouble, waits
+from steps.errors import LockTimeout, StatementFailed, Stopped
 from steps.keyset import Key, Stretch
 from steps.mysql import Session
 from steps.quoted_names import has_name
@@ -155,7 +155,7 @@ class Fixer:
 
 def _of_no_row(error: StatementFailed) -> bool:
     """Whether *error* is no single row's fault, so that splitting a chunk would only meet it again."""
-    return isinstance(error, LockTimeout | ConnectionLost) or error.errno in WHOLE_TABLE
+    return server_trouble.interrupted(error) or error.errno in WHOLE_TABLE
 
 
 def next_size(rows: int, took_s: float, target_ms: int, largest: int) -> int:

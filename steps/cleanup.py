@@ -7,10 +7,9 @@ Its way back is :mod:`steps.cleanup_back`.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from steps import archive, catalogue, ddl, deploy, fleet, usage, waits
+from steps import archive, catalogue, clocks, ddl, deploy, fleet, usage, waits
 from steps.checks import Look, dependents
 from steps.deploys.health import Health
 from steps.errors import CleanupBroke, Stopped, WaitingForPerson
@@ -59,20 +58,15 @@ def _allowed(rollout: Rollout) -> Outcome:
     if rollout.cleanup_began():
         return Outcome.ALREADY_DONE
     _refuse_dependents(rollout)
-    verified = rollout.ledger.phases()[Phase.VERIFY]["at"]
-    due = datetime.fromisoformat(str(verified)) + timedelta(seconds=rollout.plan.cleanup.min_age_s)
-    if _now(rollout) < due:
-        raise Stopped("cleanup", f"verify passed at {verified}, less than cleanup.min_age_s = {rollout.plan.cleanup.min_age_s} s ago",
-                      f"run the same command after {due.isoformat(timespec='seconds')}")
+    verified, now = rollout.ledger.phases()[Phase.VERIFY], clocks.now(rollout.session)
+    due = clocks.recorded(verified["at"], verified["detail"].get("by_tool_clock")).plus(rollout.plan.cleanup.min_age_s)
+    if not due.has_come(now):
+        raise Stopped("cleanup", f"verify passed at {verified['at']}, less than cleanup.min_age_s = {rollout.plan.cleanup.min_age_s} s ago"
+                      + clocks.difference(now), f"run the same command after {due.shown}")
     what = f"columns {', '.join(rollout.plan.removed_columns)} of {rollout.table} may go; no release before V2 can run afterwards"
     if "cleanup" not in rollout.accepted and not (rollout.person.confirm and rollout.person.confirm(what)):
         raise WaitingForPerson("cleanup", f"a person has to confirm that {what}", "add --accept cleanup")
     return Outcome.DONE
-
-
-def _now(rollout: Rollout) -> datetime:
-    """The server's clock, as every time in the ledger is."""
-    return datetime.fromisoformat(str(rollout.session.value("SELECT UTC_TIMESTAMP(3)"))).replace(tzinfo=UTC)
 
 
 def _v2_out(rollout: Rollout) -> Outcome:
@@ -139,8 +133,8 @@ def _bury(rollout: Rollout) -> Outcome:
         ddl.carry_out(rollout, ddl.Group(moves, in_hold=True, sync="off", phase=PHASE), ladder, "forward")
     elif stage_of(rollout).get("drop_due"):
         return Outcome.ALREADY_DONE
-    due = _now(rollout) + timedelta(seconds=rollout.plan.cleanup.cooling_s)  # a run killed just before this line cools longer
-    reached(rollout, "tombstoned", drop_due=due.isoformat(timespec="seconds"))
+    due = clocks.now(rollout.session).plus(rollout.plan.cleanup.cooling_s)  # a run killed just before this line cools longer
+    reached(rollout, "tombstoned", drop_due=due.server.isoformat(timespec="seconds"), drop_due_by_tool_clock=due.by_tool)
     return Outcome.DONE
 
 
@@ -173,11 +167,12 @@ def _watch(rollout: Rollout) -> Outcome:
 
 def _due(rollout: Rollout) -> bool:
     """Whether the drop may come; else the phase is left as cooling, and the run ends well and says when."""
-    due = datetime.fromisoformat(str(stage_of(rollout)["drop_due"]))
-    if _now(rollout) >= due:
+    stage, now = stage_of(rollout), clocks.now(rollout.session)
+    due = clocks.recorded(stage["drop_due"], stage.get("drop_due_by_tool_clock"))
+    if due.has_come(now):
         return True
     reached(rollout, "cooling", "cooling")
-    rollout.say("drop not due yet", due=due.isoformat(timespec="seconds"))
+    rollout.say(f"drop not due yet{clocks.difference(now)}", due=due.shown)
     return False
 
 
@@ -205,5 +200,5 @@ def _drop(rollout: Rollout) -> Outcome:
         for group in ddl.grouped(ddl.moves(ladder, here, ladder.top, rows, rollout.slowness), rollout, rows, with_sync=False):
             ddl.carry_out(rollout, replace(group, phase=PHASE), ladder, "forward")
     rollout.ledger.end_plan(ended=True)  # before the phase is done: after that no run comes here again
-    reached(rollout, "dropped", "done")
+    reached(rollout, "dropped", "done", by_tool_clock=clocks.now(rollout.session).by_tool)
     return Outcome.DONE

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from steps import catalogue, handover, server_trouble, sync_install
+from steps import aftermath, catalogue, handover, sync_install
 from steps.catalogue import differences
 from steps.checks import Finding
-from steps.errors import Refused, StatementFailed, Stopped
+from steps.errors import StatementFailed, Stopped
 from steps.estimates import estimate_ms, works_through
 from steps.hold import Gap, alone, hold
 from steps.hold_clock import HoldClock
@@ -26,7 +26,6 @@ from steps.unchecked import without_foreign_key_checks
 
 HOLD_SHARE = 0.6
 SYNC_MS = 80.0
-AGAIN = "remove the cause, then run the same command again"
 
 
 @dataclass(frozen=True)
@@ -194,10 +193,10 @@ def _alone(rollout: Rollout, move: Move, ladder: Ladder, direction: str) -> None
 
 
 def _move(rollout: Rollout, session: Session, move: Move, ladder: Ladder, direction: str, gap: Gap) -> None:
-    """Look, act, look: one stair, alone, through *gap*."""
-    if ladder.position(catalogue.shape(session, rollout.schema, rollout.table), rollout.table) != move.to:
+    """Look, act, look: one stair, alone, through *gap*; the looks are the worker's, since *session* may be lost meanwhile."""
+    if ladder.position(rollout.live(), rollout.table) != move.to:
         _act(rollout, session, move, ladder, direction, gap)
-        _landed_as_rehearsed(rollout, session, move, ladder)
+        _landed_as_rehearsed(rollout, rollout.session, move, ladder)
 
 
 def _act(rollout: Rollout, session: Session, move: Move, ladder: Ladder, direction: str, gap: Gap | None = None) -> None:
@@ -209,10 +208,8 @@ def _act(rollout: Rollout, session: Session, move: Move, ladder: Ladder, directi
         try:
             _send(session, move.way, gap, rollout.check_owner)
         except StatementFailed as error:
-            if not _happened(rollout, move, ladder):
-                server = server_trouble.explained(error, rollout.watchdog.session)
-                raise Stopped(f"step {move.stair.name}", server.reason if server else error.reason, "this step changed nothing and "
-                              f"those before it stand; {server.remedy if server else AGAIN}") from None
+            aftermath.refuse_undone(rollout, f"step {move.stair.name}", session, error, lambda another: ladder.position(
+                catalogue.shape(another, rollout.schema, rollout.table), rollout.table) == move.to)
             facts["outcome"] = "done, seen after a lost connection"
 
 
@@ -223,8 +220,8 @@ def _landed_as_rehearsed(rollout: Rollout, session: Session, move: Move, ladder:
                       "somebody else changes this table; find out who, then run the same command again")
 
 
-def _send(session: Session, way: Way, gap: Gap | None, check_owner: Callable[[], None]) -> None:
-    send = session.verbatim if gap is None else lambda sql: gap.fire(sql, is_long=True, before_try=check_owner)
+def _send(session: Session, way: Way, gap: Gap | None, check_owner: Callable[[Session], None]) -> None:
+    send = session.verbatim if gap is None else lambda sql: gap.fire(sql, is_long=True, before_try=lambda: check_owner(session))
     for statement in way.before:
         send(statement)
     if not way.fk_checks_off:
@@ -233,11 +230,3 @@ def _send(session: Session, way: Way, gap: Gap | None, check_owner: Callable[[],
     # In place is only possible with the checks off (case C16); inside the hold nobody can add an orphan meanwhile.
     with without_foreign_key_checks(session):
         send(way.statement)
-
-
-def _happened(rollout: Rollout, move: Move, ladder: Ladder) -> bool:
-    """After an unclear outcome: what does the catalogue say? Asked on another connection (case C84)."""
-    try:
-        return ladder.position(rollout.live(), rollout.table) == move.to
-    except (Refused, StatementFailed):
-        return False

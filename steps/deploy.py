@@ -98,6 +98,7 @@ def take_back(rollout: Rollout, phase: Phase, command: str | None, generation: s
     if way is None:
         _by_hand(rollout, phase, what, f"{call} ({why})" if why else call, "back", lambda _: None)
         return
+    rollout.check_owner()
     with rollout.timed(phase, f"{way.name} for {generation}", direction="back", statement=command) as facts:
         facts |= way.take_back(_job(rollout, phase, way, generation, _known(rollout, phase).get(way.name, {})))
 

@@ -71,7 +71,7 @@ def refused(target: Target, error: BaseException, failure: StatementFailed) -> U
     elif isinstance(cause, ssl.SSLError):
         reason = f"TLS failed: {getattr(cause, 'reason', None) or cause}"
         remedy = "check which versions and ciphers the server speaks, and ssl_cert"
-    return Unreachable(f"server {target.where}", reason, f"{remedy}; nothing was touched")
+    return Unreachable(f"server {target.where}", reason, f"{remedy}; nothing was touched", failure.errno)
 
 
 def _certificate(target: Target, cause: ssl.SSLCertVerificationError) -> tuple[str, str]:

@@ -61,7 +61,12 @@ class FindingsRefused(Refused):
 
 
 class Unreachable(Refused):
-    """The server cannot be reached or does not let us in."""
+    """The server cannot be reached or does not let us in; *errno* is MySQL's number, or the driver's where nobody answered."""
+
+    def __init__(self, subject: str, reason: str, remedy: str = "", errno: int = 0) -> None:
+        super().__init__(subject, reason, remedy)
+        self.args = (subject, reason, remedy, errno)
+        self.errno = errno
 
 
 class Drifted(Refused):

@@ -16,7 +16,7 @@ from steps import canary, catalogue, sample, stubs, sync
 from steps.catalogue import Trigger
 from steps.checks import words
 from steps.clone import Clone
-from steps.errors import LockWaited, Refused, StatementFailed
+from steps.errors import ConnectionLost, LockWaited, Refused, StatementFailed
 from steps.handover_names import Names, is_ours
 from steps.mysql import VALUE, Session, quote
 from steps.session_settings import SQL_MODE
@@ -37,6 +37,8 @@ def clone_all(live: Session, clone: Clone) -> None:
         try:
             reason = _clone(live, clone, around, trigger)
         except (Refused, StatementFailed) as error:
+            if isinstance(error, ConnectionLost):
+                raise
             reason = error.reason
         if reason:
             clone.notes.append(f"could not look: trigger {trigger.name} of the table was not rehearsed ({reason})")
@@ -157,6 +159,8 @@ def _act_once(clone: Clone) -> str:
         canary.sing(clone.session, clone.table, clone.schema, ())
         sample.touch(clone)
     except (LockWaited, Refused, StatementFailed) as error:
+        if isinstance(error, ConnectionLost):
+            raise
         return error.reason
     return ""
 

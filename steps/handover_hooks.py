@@ -67,13 +67,20 @@ sub after_create_new_table {
 sub before_create_triggers {
    my ($self) = @_;
    _say('__LOOKING__');
+   # Should the network fall silent, the server ends the hold by itself.
+   $self->_dbh->do('SET SESSION wait_timeout = 5');
    $self->_in_gap($ENV{ROLLOUT_HOLDERS}, $ENV{ROLLOUT_HOLD});
    _say('__HELD__');
    $self->_all($ENV{ROLLOUT_KEYS});
    return;
 }
 
-sub after_create_triggers { $_[0]->_dbh->do('UNLOCK TABLES'); return }
+sub after_create_triggers {
+   my ($self) = @_;
+   $self->_dbh->do('UNLOCK TABLES');
+   $self->_dbh->do('SET SESSION wait_timeout = 10000');
+   return;
+}
 
 1;
 """.replace("__LOOKING__", LOOKING).replace("__HELD__", HELD).replace("__NO_GAP__", NO_GAP)

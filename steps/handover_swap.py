@@ -60,6 +60,7 @@ def finish(rollout: Rollout, limits: Limits | None = None) -> None:
                 if key[2].startswith(KEY_PREFIX)]
     rollout.say("ending a hand-over that was cut short", left=sorted(left), triggers=len(triggers))
     with _held(rollout, names, left | {rollout.table}, children, limits) as (session, _waited_s):
+        rollout.check_owner()
         for trigger in triggers:
             session.verbatim(f"DROP TRIGGER IF EXISTS {names.full(trigger.name)}")
         _name_back(session, names, children)
@@ -85,6 +86,7 @@ def swap(rollout: Rollout) -> tuple[float, float]:
         for schema, child, key, text in children:
             moved = text.replace(f" REFERENCES {quote(names.table)} (", f" REFERENCES {names.full(names.new)} (", 1)
             _replace_key(session, f"{quote(schema)}.{quote(child)}", key, KEY_PREFIX + key, moved)
+        rollout.check_owner()
         session.verbatim(f"RENAME TABLE {names.full(names.table)} TO {names.full(names.old)}, "
                          f"{names.full(names.new)} TO {names.full(names.table)}")
         _keep_counter(session, names)

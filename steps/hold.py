@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from steps import holders, snapshots, waits
+from steps import answers, holders, snapshots, waits
 from steps.errors import LockTimeout, LockWaited, NoGap, StatementFailed
 from steps.holders import Table
 from steps.mysql import Session, Waits, quote
@@ -30,6 +30,8 @@ PLAIN_TRIES = 8
 MOST_BUILDS = 3
 TELL_EVERY_S = 5.0
 HOLD_SHARE_OF_WAITS = 0.3
+LONGEST_IDLE_S = 10  # a hold whose client's machine is gone ends by itself; the server would wait for a day
+LONGEST_PAUSE_S = 15  # between plain tries
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
@@ -165,7 +167,7 @@ class Gap:
                 self.session.verbatim(statement)
 
         try:
-            waits.retry(attempt, tries=PLAIN_TRIES if not is_long else MOST_BUILDS, first_wait_s=1, longest_wait_s=15)
+            waits.retry(attempt, tries=PLAIN_TRIES if not is_long else MOST_BUILDS, first_wait_s=1, longest_wait_s=LONGEST_PAUSE_S)
         except LockTimeout as error:
             held = "; ".join(self._holders()) or "unknown holder"
             raise LockWaited(f"table {self.tables[0][1]}", f"stayed held ({error.errno}): {held}",
@@ -197,20 +199,27 @@ def alone(target: Target, watchdog: Watchdog, limits: Limits, tables: list[Table
 
 @contextmanager
 def hold(target: Target, watchdog: Watchdog, limits: Limits, tables: list[tuple[str, str]],
-         related: list[tuple[str, str]], before_try: Callable[[], None]) -> Iterator[tuple[Session, float]]:
+         related: list[tuple[str, str]], before_try: Callable[[Session], None]) -> Iterator[tuple[Session, float]]:
     """
     Yield a session that holds *tables* with LOCK TABLES … WRITE, and the seconds it waited for the gap.
 
-    *related* are foreign-key parents and children, which MySQL locks along with the table. Everything inside must be short:
-    every client waits. Our own statements inside are bounded by the watchdog of the caller. The locks go with the session.
+    *related* are foreign-key parents and children, which MySQL locks along with the table; *before_try* asserts on the session that is to
+    hold them that the table is ours, since it may have come to another server than the others. Everything inside must be short:
+    every client waits. Our own statements inside are bounded by the watchdog of the caller. The locks go with the session, also when
+    its connection is lost: the server is told so over the watchdog's, else it notices within seconds by itself.
     """
     names = ", ".join(f"{quote(schema)}.{quote(table)} WRITE" for schema, table in tables)
     with _session(target, limits) as session:
         session.run("SET SESSION foreign_key_checks = 1")
         gap = Gap(session, watchdog, limits, [*tables, *related])
         _wait_for_old_snapshots(watchdog, limits, tables[0][1])
-        waited_s = gap.fire(f"LOCK TABLES {names}", before_try=before_try)
+        idle_s = max(LONGEST_IDLE_S + LONGEST_PAUSE_S * limits.plain, 2 * limits.max_stall_ms // 1000)
+        session.run(f"SET SESSION wait_timeout = {idle_s}")
         try:
+            waited_s = gap.fire(f"LOCK TABLES {names}", before_try=lambda: before_try(session))
             yield session, waited_s
+        except BaseException:
+            answers.ended(session, watchdog.session)
+            raise
         finally:
             session.close()  # releases the locks even when the session is in an unknown state

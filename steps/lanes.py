@@ -160,6 +160,7 @@ class Lanes:
         lane, key = self.ledger.table("lane"), (*self.ledger.key, self.name, number)
 
         def moved(session: Session, cursor: Key, examined: int, changed: int) -> None:
+            self.ledger.fence(session)
             session.run(f"UPDATE {lane} SET `cursor` = {VALUE}, rows_examined = rows_examined + {VALUE}, "
                         f"rows_changed = rows_changed + {VALUE} {this}", encode(cursor), examined, changed, *key)
 
@@ -170,6 +171,7 @@ class Lanes:
             if self._ended.is_set():
                 return  # perhaps half-way; the lane's row says where to go on
             with walk.session.transaction():
+                self.ledger.fence(walk.session)
                 examined, changed = walk.session.one(f"SELECT rows_examined, rows_changed FROM {lane} {this}", *key)
                 walk.session.run(f"UPDATE {self.ledger.table('pass')} SET rows_examined = rows_examined + {VALUE}, "
                                  f"rows_changed = rows_changed + {VALUE} {THIS_PASS}", examined, changed, *key[:-1])

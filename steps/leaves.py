@@ -7,7 +7,7 @@ Each is a foreign key onto the plan's table. Both tables are held together, sinc
 from __future__ import annotations
 
 from steps import catalogue
-from steps.errors import StatementFailed, Stopped
+from steps.errors import ConnectionLost, StatementFailed, Stopped
 from steps.hold import hold
 from steps.mysql import Session, quote
 from steps.phase import Outcome, Phase
@@ -82,6 +82,9 @@ def _send(rollout: Rollout, session: Session, leaf: Leaf, statement: str) -> Non
     try:  # in place only so; no orphan can come in while both tables are held
         with without_foreign_key_checks(session), \
                 rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_in_hold_s):
+            rollout.check_owner()
             session.verbatim(statement)
     except StatementFailed as error:
+        if isinstance(error, ConnectionLost):
+            raise  # what became of it, the next run sees
         raise Stopped(f"step {leaf.name}", error.reason, "nothing was changed by this step; remove the cause and run again") from None

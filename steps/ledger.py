@@ -10,26 +10,24 @@ from __future__ import annotations
 import json
 import socket
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from steps import __version__
-from steps.errors import Refused, StatementFailed
+from steps.errors import ConnectionLost, Refused, RolloutError, StatementFailed
+from steps.ledger_version import SCHEMA_VERSION, migrate
 from steps.masking import mask, masked
 from steps.mysql import VALUE, Row, Session, quote, shown
 from steps.phase import Phase
 
-SCHEMA_VERSION = 2
-MIGRATIONS = {1: "ALTER TABLE {plan} ADD COLUMN `ended_at` DATETIME(3) NULL"}  # what leads from each version to the next
 DEFINITION = Path(__file__).resolve().parent.parent / "sql" / "ledger.sql"
 TABLES = ("meta", "plan", "run", "phase", "pass", "lane", "pace", "control", "quarantine", "event", "owner")
 OF_A_PASS = ("pass", "lane", "pace", "quarantine")
 NO_SUCH_TABLE, DENIED = 1146, {1044, 1142}
-DUPLICATE_COLUMN = 1060
 STOPPED = 4
 
 
@@ -48,13 +46,22 @@ class Event:
 
 
 class Ledger:
-    """The ledger of one plan on one table, over a session of its own that nothing else uses."""
+    """
+    The ledger of one plan on one table, over a session of its own that nothing else uses.
+
+    `fence` asserts ownership on the session it is given before whatever decides how the rollout goes on is written (case C93).
+    """
 
     def __init__(self, session: Session, table_schema: str, table: str, plan_id: str, ledger_schema: str | None = None) -> None:
         self.session = session
         self.key = (table_schema, table, plan_id)
         self.home = ledger_schema or table_schema
         self.run_id = "-"
+        self.fence: Callable[[Session], None] = lambda _: None
+
+    def _change(self, sql: str, *values: Any) -> None:
+        self.fence(self.session)
+        self.session.run(sql, *values)
 
     def table(self, name: str) -> str:
         return f"{quote(self.home)}.{quote('_rollout_' + name)}"
@@ -65,26 +72,7 @@ class Ledger:
         for statement in statements:
             self.session.verbatim(statement[statement.index("CREATE TABLE"):].replace("`_rollout_", f"{quote(self.home)}.`_rollout_", 1))
         self.session.run(f"INSERT IGNORE INTO {self.table('meta')} VALUES (1, {VALUE}, {VALUE})", SCHEMA_VERSION, __version__)
-        self._migrate()
-
-    def _migrate(self) -> None:
-        """
-        Bring a ledger that an older tool wrote to this version, one step after the other. Safe to repeat and to kill.
-
-        Raises:
-            Refused: a newer tool wrote it.
-        """
-        version = int(self.session.value(f"SELECT schema_version FROM {self.table('meta')}"))
-        if version > SCHEMA_VERSION:
-            raise Refused(f"ledger in {self.home}", f"has schema version {version}, this tool knows {SCHEMA_VERSION}",
-                          "use the version of the tool that wrote it, or a newer one")
-        for step in range(version, SCHEMA_VERSION):
-            try:
-                self.session.verbatim(MIGRATIONS[step].format(plan=self.table("plan")))
-            except StatementFailed as error:
-                if error.errno != DUPLICATE_COLUMN:  # killed between the change and its record
-                    raise
-            self.session.run(f"UPDATE {self.table('meta')} SET schema_version = {VALUE}, tool_version = {VALUE}", step + 1, __version__)
+        migrate(self.session, self.home, self.table)
 
     def read(self, sql: str, *values: Any) -> list[Row]:
         """Rows of *sql*, or none where the ledger was never made."""
@@ -111,8 +99,7 @@ class Ledger:
         Only for whoever owns the table: runs that have no end yet were killed, and are marked so.
         """
         self.run_id = uuid.uuid4().hex
-        self.session.run(f"UPDATE {self.table('run')} SET ended_at = UTC_TIMESTAMP(3), outcome = {VALUE} WHERE table_schema = {VALUE} "
-                         f"AND table_name = {VALUE} AND plan_id = {VALUE} AND ended_at IS NULL", "never ended: killed or lost", *self.key)
+        self.end_killed_runs()
         self.session.run(
             f"INSERT INTO {self.table('run')} (run_id, table_schema, table_name, plan_id, verb, actor, reason, host, options, "
             f"tool_version, started_at) VALUES ({', '.join([VALUE] * 10)}, UTC_TIMESTAMP(3))", self.run_id, *self.key, verb,
@@ -126,13 +113,23 @@ class Ledger:
             raise
         self.end_run(0, "done")
 
+    def end_killed_runs(self) -> None:
+        """Mark runs that have no end yet; only for whoever knows that none is at work."""
+        self.session.run(f"UPDATE {self.table('run')} SET ended_at = UTC_TIMESTAMP(3), outcome = {VALUE} WHERE table_schema = {VALUE} "
+                         f"AND table_name = {VALUE} AND plan_id = {VALUE} AND ended_at IS NULL", "never ended: killed or lost", *self.key)
+
     def end_run(self, exit_code: int, outcome: str) -> None:
-        """Record how the run ended; best effort when the server is gone, because the run's own error matters more."""
-        try:
-            self.session.run(f"UPDATE {self.table('run')} SET ended_at = UTC_TIMESTAMP(3), exit_code = {VALUE}, outcome = {VALUE} "
-                             f"WHERE run_id = {VALUE}", exit_code, mask(outcome)[:2000], self.run_id)
-        except StatementFailed:
-            return
+        """Record how the run ended, over a new connection if its own is lost; best effort, because the run's own error matters more."""
+        def record(session: Session) -> None:
+            session.run(f"UPDATE {self.table('run')} SET ended_at = UTC_TIMESTAMP(3), exit_code = {VALUE}, outcome = {VALUE} "
+                        f"WHERE run_id = {VALUE}", exit_code, mask(outcome)[:2000], self.run_id)
+
+        with suppress(RolloutError):
+            try:
+                record(self.session)
+            except ConnectionLost:
+                with Session(self.session.target) as another:
+                    record(another)
 
     def runs(self) -> list[dict[str, Any]]:
         names = ("run_id", "verb", "actor", "reason", "host", "options", "tool_version", "started_at", "ended_at", "exit_code", "outcome")
@@ -142,9 +139,9 @@ class Ledger:
 
     def remember_plan(self, identity_hash: str, identity: dict[str, Any], ladder: dict[str, Any], baseline_sql: str) -> None:
         """Freeze identity, ladder and baseline at the first start; a second call leaves them as they are."""
-        self.session.run(f"INSERT IGNORE INTO {self.table('plan')} (table_schema, table_name, plan_id, identity_hash, identity, ladder, "
-                         f"baseline_sql, created_at) VALUES ({', '.join([VALUE] * 7)}, UTC_TIMESTAMP(3))",
-                         *self.key, identity_hash, json.dumps(identity), json.dumps(ladder), baseline_sql)
+        self._change(f"INSERT IGNORE INTO {self.table('plan')} (table_schema, table_name, plan_id, identity_hash, identity, ladder, "
+                     f"baseline_sql, created_at) VALUES ({', '.join([VALUE] * 7)}, UTC_TIMESTAMP(3))",
+                     *self.key, identity_hash, json.dumps(identity), json.dumps(ladder), baseline_sql)
 
     def plan(self) -> dict[str, Any] | None:
         names = ("identity_hash", "identity", "ladder", "baseline_sql", "created_at")
@@ -153,13 +150,13 @@ class Ledger:
 
     def extend_ladder(self, ladder: dict[str, Any]) -> None:
         """Replace the frozen ladder by one that an older tool could not climb to its end; the lower stairs are the same."""
-        self.session.run(f"UPDATE {self.table('plan')} SET ladder = {VALUE} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
-                         f"AND plan_id = {VALUE}", json.dumps(ladder), *self.key)
+        self._change(f"UPDATE {self.table('plan')} SET ladder = {VALUE} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                     f"AND plan_id = {VALUE}", json.dumps(ladder), *self.key)
 
     def end_plan(self, *, ended: bool) -> None:
         """Mark the plan as ended by cleanup, or as begun again by cleanup's way back."""
-        self.session.run(f"UPDATE {self.table('plan')} SET ended_at = {'UTC_TIMESTAMP(3)' if ended else 'NULL'} WHERE table_schema = "
-                         f"{VALUE} AND table_name = {VALUE} AND plan_id = {VALUE}", *self.key)
+        self._change(f"UPDATE {self.table('plan')} SET ended_at = {'UTC_TIMESTAMP(3)' if ended else 'NULL'} WHERE table_schema = "
+                     f"{VALUE} AND table_name = {VALUE} AND plan_id = {VALUE}", *self.key)
 
     def unfinished_plans(self) -> list[str]:
         """Other plans that were begun on this table and have not ended; columns of theirs may still be taken away."""
@@ -173,8 +170,8 @@ class Ledger:
         """After the last way back the table is at its baseline, and another plan text may start afresh."""
         with self.session.transaction():  # killed half-way, a second call would find nothing to do and leave the rest
             for table in ("plan", "phase", "control", *OF_A_PASS):
-                self.session.run(f"DELETE FROM {self.table(table)} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
-                                 f"AND plan_id = {VALUE}", *self.key)
+                self._change(f"DELETE FROM {self.table(table)} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                             f"AND plan_id = {VALUE}", *self.key)
 
     # Phases
 
@@ -187,8 +184,8 @@ class Ledger:
         return str(self.phases().get(phase, {}).get("state", "-"))
 
     def set_phase(self, phase: Phase, state: str, detail: dict[str, Any] | None = None) -> None:
-        self.session.run(f"REPLACE INTO {self.table('phase')} VALUES ({', '.join([VALUE] * 7)}, UTC_TIMESTAMP(3))",
-                         *self.key, phase.value, state, json.dumps(masked(detail or {})), self.run_id)
+        self._change(f"REPLACE INTO {self.table('phase')} VALUES ({', '.join([VALUE] * 7)}, UTC_TIMESTAMP(3))",
+                     *self.key, phase.value, state, json.dumps(masked(detail or {})), self.run_id)
 
     def record(self, event: Event, age_s: float = 0) -> None:
         """Append *event*, which happened *age_s* ago, to the audit trail."""
@@ -216,18 +213,19 @@ class Ledger:
 
     def start_pass(self, name: str) -> None:
         """Begin pass *name*, or leave it where it stands when it was begun before."""
-        self.session.run(f"INSERT IGNORE INTO {self.table('pass')} VALUES ({', '.join([VALUE] * 4)}, 1, NULL, 0, 0, "
-                         "UTC_TIMESTAMP(3), NULL)", *self.key, name)
+        self._change(f"INSERT IGNORE INTO {self.table('pass')} VALUES ({', '.join([VALUE] * 4)}, 1, NULL, 0, 0, "
+                     "UTC_TIMESTAMP(3), NULL)", *self.key, name)
 
     def reset_pass(self, name: str) -> None:
         """The next run of pass *name* starts at the first row again."""
         with self.session.transaction():  # lanes without their pass, or a pass without its lanes, would be half a story
             for table in OF_A_PASS:
-                self.session.run(f"DELETE FROM {self.table(table)} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
-                                 f"AND plan_id = {VALUE} AND `pass` = {VALUE}", *self.key, name)
+                self._change(f"DELETE FROM {self.table(table)} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                             f"AND plan_id = {VALUE} AND `pass` = {VALUE}", *self.key, name)
 
     def move_pass(self, session: Session, name: str, cursor: str | None, examined: int, changed: int) -> None:
         """Advance pass *name* on *session*, in the same transaction as the chunk it speaks of (case C61)."""
+        self.fence(session)  # last in the chunk: what somebody else goes on with meanwhile is not moved back
         session.run(f"UPDATE {self.table('pass')} SET `cursor` = {VALUE}, rows_examined = rows_examined + {VALUE}, "
                     f"rows_changed = rows_changed + {VALUE} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
                     f"AND plan_id = {VALUE} AND `pass` = {VALUE}", cursor, examined, changed, *self.key, name)
@@ -235,8 +233,8 @@ class Ledger:
     def end_sweep(self, name: str, *, finished: bool) -> None:
         """The cursor ran through: either the pass is finished or another sweep begins at the first row and counts anew."""
         done = "finished_at = UTC_TIMESTAMP(3)" if finished else "sweep = sweep + 1, rows_examined = 0"
-        self.session.run(f"UPDATE {self.table('pass')} SET {done}, `cursor` = NULL WHERE table_schema = {VALUE} "
-                         f"AND table_name = {VALUE} AND plan_id = {VALUE} AND `pass` = {VALUE}", *self.key, name)
+        self._change(f"UPDATE {self.table('pass')} SET {done}, `cursor` = NULL WHERE table_schema = {VALUE} "
+                     f"AND table_name = {VALUE} AND plan_id = {VALUE} AND `pass` = {VALUE}", *self.key, name)
 
 
 def _named(names: tuple[str, ...], row: Row) -> dict[str, Any]:

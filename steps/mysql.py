@@ -8,10 +8,10 @@ untouched.
 
 from __future__ import annotations
 
+import socket
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Self
 
 import pymysql
@@ -19,18 +19,17 @@ import sqlalchemy
 from pymysql.constants import CLIENT
 from sqlalchemy.pool import NullPool
 
-from steps import entry, session_settings, tls
-from steps.errors import ConnectionLost, LockTimeout, Refused, StatementFailed
-from steps.masking import mask, without_contents
+from steps import answers, entry, session_settings, tcp, tls
+from steps.errors import ConnectionLost, Refused, StatementFailed
+from steps.masking import mask
+from steps.quoting import LONGEST_NAME, VALUE, byte_literal, literal, quote
+from steps.server_errors import UNKNOWN_SETTING, failure
+from steps.session_settings import Waits
 from steps.target import Target
 
-VALUE = "\x00?"
-LOST = {0, 2006, 2013, 2014, 2055, 1053, 1077, 3168}
-TRY_AGAIN = {1205, 1213, 1317, 3024, 3572}
-UNKNOWN_SETTING, READ_ONLY = {1193, 1273}, {1290, 1792, 1836}
-QUOTES_ROWS = {1062, 1292, 1366, 1367, 1411, 1525}
-LONGEST_NAME = 64
-LAST_BMP = 0xFFFF
+__all__ = ["LONGEST_NAME", "VALUE", "Row", "Session", "Waits", "byte_literal", "literal", "quote", "sessions_standing", "shown"]
+USUAL = Waits()
+OPENING_S, IN_TRANSACTION_S = 10, 60
 Row = tuple[Any, ...]
 _standing: weakref.WeakSet[Session] = weakref.WeakSet()
 
@@ -40,74 +39,28 @@ def sessions_standing() -> int:
     return len(_standing)
 
 
-def quote(name: str) -> str:
-    """
-    *name* as an identifier; the only way a name gets into SQL (case C80).
-
-    Raises:
-        Refused: for names MySQL or this tool cannot carry: empty, over 64 characters, with NUL, ending in a space,
-            or outside the Basic Multilingual Plane.
-    """
-    if not name or len(name) > LONGEST_NAME or "\x00" in name or name.endswith(" ") or any(ord(c) > LAST_BMP for c in name):
-        raise Refused(f"name {name!r}", "is not a usable MySQL identifier", "rename the object or correct the plan")
-    return "`" + name.replace("`", "``") + "`"
-
-
-def literal(text: str) -> str:
-    """
-    *text* as an SQL string for trigger bodies and guards; the same under every sql_mode (case C77).
-
-    Without a character set introducer: the catalogue shows bodies without those, and bodies are compared (case C73).
-    """
-    return f"'{text}'" if _plain(text) else f"CONVERT(x'{text.encode().hex()}' USING utf8mb4)"
-
-
-def byte_literal(text: str) -> str:
-    """*text* to be held against a binary expression."""
-    return f"'{text}'" if _plain(text) else f"x'{text.encode().hex()}'"
-
-
-def _plain(text: str) -> bool:
-    return all(" " <= c <= "~" and c not in "'\\" for c in text)
-
-
 def shown(sql: str) -> str:
     """*sql* for people and for the ledger: values as `?`, secrets masked."""
     return mask(sql.replace(VALUE, "?"))
 
 
 def _failure(error: BaseException, what: str) -> StatementFailed:
-    args: tuple[Any, ...] = error.args
-    errno = args[0] if args and isinstance(args[0], int) else 0
-    text = str(args[1]) if len(args) > 1 else str(error)
-    if errno in QUOTES_ROWS:
-        text = without_contents(text)
-    kind = ConnectionLost if errno in LOST or isinstance(error, pymysql.err.InterfaceError) else StatementFailed
-    if errno in TRY_AGAIN:
-        kind = LockTimeout
-    remedy = "the server is read-only now (failover or full disk?)" if errno in READ_ONLY else ""
-    return kind(mask(what), mask(f"MySQL error {errno}: {text}"), remedy, errno)
-
-
-@dataclass(frozen=True)
-class Waits:
-    """How long a session's statements may wait for metadata locks and row locks: whole seconds, MySQL's own backstop."""
-
-    lock_wait_timeout_s: int = 2
-    innodb_lock_wait_timeout_s: int = 2
+    return failure(error.args, what, lost=isinstance(error, pymysql.err.InterfaceError))
 
 
 class Session:
     """
     One pinned connection. Settings are set and read back when it opens (cases C02, C08, C49, C67); it never reconnects.
 
-    `multi` opens it for packets of several statements (the guarded fire of :mod:`steps.hold`).
+    `multi` opens it for packets of several statements (the guarded fire of :mod:`steps.hold`). Without `read_timeout_s` a statement
+    may take as long as the server works on it (:mod:`steps.answers`); opening is bounded always.
     """
 
-    def __init__(self, target: Target, *, waits: Waits = Waits(), multi: bool = False, read_timeout_s: int | None = None) -> None:
+    def __init__(self, target: Target, *, waits: Waits = USUAL, multi: bool = False, read_timeout_s: int | None = None) -> None:
         arguments: dict[str, Any] = {
             "connect_timeout": 5, "program_name": "mysql-rollout", "charset": "utf8mb4",
-            "client_flag": (CLIENT.MULTI_STATEMENTS if multi else 0) | CLIENT.FOUND_ROWS, "read_timeout": read_timeout_s,
+            "client_flag": (CLIENT.MULTI_STATEMENTS if multi else 0) | CLIENT.FOUND_ROWS, "write_timeout": OPENING_S,
+            "read_timeout": min(read_timeout_s or OPENING_S, OPENING_S),
             "password": str(target.url.password or "").encode(),  # as the server has it; the driver itself would take Latin-1
         } | entry.security(target)
         url = target.url.difference_update_query(tls.OPTIONS)
@@ -119,21 +72,40 @@ class Session:
             raise entry.refused(target, cause, _failure(cause, "connect")) from None
         driver: Any = fairy.driver_connection
         fairy.detach()
-        self._connection, self.target, self.schema = driver, target, target.url.database
+        self._connection, self.target, self.schema, self._is_patient = driver, target, target.url.database, False
         _standing.add(self)
         if self.encryption:
             entry.keep(target, self._connection.ctx)
-        self._set_up(waits)
+        try:
+            self._set_up(waits)
+            tcp.notice_silence(driver._sock)  # noqa: SLF001  # the driver has no other way to it
+        except BaseException as error:
+            self.close()
+            if isinstance(error, ConnectionLost):
+                raise entry.refused(target, error, error) from None
+            raise
+        tcp.limit(driver, read_timeout_s)  # another than for opening
+        self._is_patient = read_timeout_s is None
 
     def _set_up(self, waits: Waits) -> None:
-        wanted = session_settings.wanted(waits.lock_wait_timeout_s, waits.innodb_lock_wait_timeout_s)
+        wanted = session_settings.wanted(waits)
         if not self._set(wanted):
             wanted = {name: value for name, value in wanted.items() if self._set({name: value})}
         self.connection_id, *values = self.one("SELECT CONNECTION_ID(), " + ", ".join(f"@@session.{n}" for n in wanted))
+        self._silence_s, self.server_uuid = waits.silence_s, self._uuid()
         for (name, want), got in zip(wanted.items(), values, strict=True):
             if set(str(want).split(",")) != set(str(got).split(",")):
                 raise Refused(f"session of {self.target.where}", f"{name} is {got} after SET {want}",
                               "give the tool a direct address instead of a proxy that swallows SET")
+
+    def _uuid(self) -> str:
+        """Which server this is, whatever its address; nothing where the server is of another flavour, which a check refuses by name."""
+        try:
+            return str(self.value("SELECT @@server_uuid"))
+        except StatementFailed as error:
+            if error.errno not in UNKNOWN_SETTING:
+                raise
+            return ""
 
     def _set(self, values: dict[str, Any]) -> bool:
         """Whether the server knows all of them; one that does not is older, or of another flavour, which a check refuses by name."""
@@ -160,7 +132,7 @@ class Session:
     def _cursor(self, sql: str) -> Iterator[Any]:
         """A cursor whose driver errors come out as ours, with *sql* as it may be shown."""
         try:
-            with self._connection.cursor() as cursor:
+            with answers.awaited(self) if self._is_patient else nullcontext(), self._connection.cursor() as cursor:
                 yield cursor
         except pymysql.err.Error as error:
             raise _failure(error, shown(sql)) from None
@@ -221,21 +193,49 @@ class Session:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit at the end, roll back on any error: one batch is one transaction (case C61)."""
-        self.run("START TRANSACTION")
+        """
+        Commit at the end, roll back on any error, of the COMMIT too: one batch is one transaction (case C61).
+
+        Meanwhile neither side waits for the other for longer than a minute: a machine that vanished must not leave row locks, and a server
+        whose disk is full lets a COMMIT wait until there is room (case C26).
+        """
+        with self._answered_within(IN_TRANSACTION_S):
+            self.run(f"SET SESSION wait_timeout = {IN_TRANSACTION_S}")
+            self.run("START TRANSACTION")
+            try:
+                yield
+                self.run("COMMIT")  # 1205 while a backup holds commits up: the transaction is open still
+            except BaseException:
+                try:
+                    self.run("ROLLBACK")
+                    self.run(f"SET SESSION wait_timeout = {self._silence_s}")
+                except StatementFailed:
+                    self.close()
+                raise
+            self.run(f"SET SESSION wait_timeout = {self._silence_s}")
+
+    @contextmanager
+    def _answered_within(self, seconds: int) -> Iterator[None]:
+        patient, self._is_patient = self._is_patient, False
+        before = tcp.limit(self._connection, seconds)
         try:
             yield
-        except BaseException:
-            try:
-                self.run("ROLLBACK")
-            except StatementFailed:
-                self.close()
-            raise
-        self.run("COMMIT")
+        finally:
+            self._is_patient = patient
+            tcp.limit(self._connection, before)
 
     def warnings(self) -> list[str]:
         """What SHOW WARNINGS has to say about the last statement, without row contents."""
         return [f"{code}" for _level, code, _text in self.query("SHOW WARNINGS")]
+
+    def beside(self) -> Session:
+        """Another session on the same address, for a look at this one."""
+        return Session(self.target, read_timeout_s=OPENING_S)
+
+    def cut(self) -> None:
+        """End the connection under whoever waits for its answer, from another thread: it gets :class:`ConnectionLost`. Safe to repeat."""
+        with suppress(OSError, AttributeError):
+            socket.socket.shutdown(self._connection._sock, socket.SHUT_RDWR)  # noqa: SLF001  # TLS's own fails in the waiting thread
 
     def close(self) -> None:
         """Safe to repeat."""

@@ -1,8 +1,9 @@
 """
 One rollout per table: a named lock on a connection of its own plus an owner row with heartbeat (cases C92, C93, C102).
 
-Both are checked before every chunk and every statement that changes something. The lock dies with its connection; a row
-whose heartbeat is old is taken over once nobody holds the lock.
+Both are checked before every chunk and every statement that changes something. The lock dies with its connection, and the server
+ends that when six heartbeats in a row did not come: a machine that vanished holds a table for half a minute, whatever clocks say.
+A row is taken over once nobody holds the lock.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import threading
 import uuid
 from typing import Self
 
-from steps.errors import Busy, OwnershipLost, StatementFailed
+from steps.errors import Busy, ConnectionLost, OwnershipLost, StatementFailed
 from steps.ledger import Ledger
-from steps.mysql import VALUE, Session
+from steps.mysql import VALUE, Session, Waits
 from steps.target import Target
 
 HEARTBEAT_S = 5.0
+BEATS_MISSED = 6
 
 
 def lock_name(schema: str, table: str) -> str:
@@ -28,11 +30,16 @@ def lock_name(schema: str, table: str) -> str:
 
 
 def forget_dead(ledger: Ledger) -> None:
-    """Remove the owner row of a run that was killed after its last change; a living owner holds the lock and has another token."""
+    """
+    Remove the owner row of a run that was killed after its last change; a living owner holds the lock and has another token.
+
+    Its record in the ledger gets its end.
+    """
     schema, table, _plan = ledger.key
     for (token,) in ledger.read(f"SELECT token FROM {ledger.table('owner')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
                                 f"AND IS_USED_LOCK({VALUE}) IS NULL", schema, table, lock_name(schema, table)):
         ledger.session.run(f"DELETE FROM {ledger.table('owner')} WHERE token = {VALUE}", token)
+        ledger.end_killed_runs()
 
 
 class Ownership:
@@ -42,7 +49,7 @@ class Ownership:
         self.ledger, self.actor, self.heartbeat_s = ledger, actor, heartbeat_s
         self.schema, self.table, self.plan_id = ledger.key
         self.name, self.token = lock_name(self.schema, self.table), uuid.uuid4().hex
-        self._session = Session(target, read_timeout_s=30)
+        self._session = Session(target, read_timeout_s=30, waits=Waits(silence_s=max(1, round(BEATS_MISSED * heartbeat_s))))
         self._one_at_a_time = threading.Lock()
         self._ended = threading.Event()
         self._beat = threading.Thread(target=self._keep_beating, name="rollout-heartbeat", daemon=True)
@@ -69,6 +76,9 @@ class Ownership:
         Raises:
             OwnershipLost: the lock or the row is gone; the caller stops at this edge.
         """
+        if session.server_uuid != self._session.server_uuid:
+            raise OwnershipLost(f"table {self.table}", "another server answers at this address than when this run began (failover)",
+                                "run the same command again: it looks at what that server has")
         holder, token = session.one(
             f"SELECT IS_USED_LOCK({VALUE}), (SELECT token FROM {self.ledger.table('owner')} WHERE table_schema = {VALUE} "
             f"AND table_name = {VALUE})", self.name, self.schema, self.table)
@@ -95,8 +105,10 @@ class Ownership:
                 with self._one_at_a_time:
                     self._session.run(f"UPDATE {self.ledger.table('owner')} SET heartbeat_at = UTC_TIMESTAMP(3) "
                                       f"WHERE token = {VALUE}", self.token)
-            except StatementFailed:
+            except ConnectionLost:
                 return  # check() will say so at the next edge
+            except StatementFailed:
+                continue  # a lock or a read-only server, for now: we live, and must not be taken for dead afterwards
 
     def _holder(self) -> str:
         rows = self.ledger.read(

@@ -191,7 +191,8 @@ class Rollout:
 @contextmanager
 def opened(plan: Plan, target: Target, person: Person, accepted: frozenset[str] = frozenset()) -> Iterator[Rollout]:
     """A rollout that may look but does not own the table yet; closes every session at the end."""
-    with Session(target) as session, Session(target, read_timeout_s=60) as for_ledger, Session(target, read_timeout_s=30) as third:
+    with Session(target) as session, Session(target, read_timeout_s=60) as for_ledger, Session(target, read_timeout_s=30) as third, \
+            server_trouble.explains():
         target, plan = spelled(session, target, plan)
         ledger = Ledger(for_ledger, target.schema, plan.table, plan.id, plan.plan.ledger_schema)
         yield Rollout(plan, target, person, accepted, session, ledger, Watchdog(third))
@@ -208,7 +209,7 @@ def owned(rollout: Rollout, verb: str, options: dict[str, Any]) -> Iterator[Roll
     """
     rollout.ledger.create()
     with Ownership(rollout.target, rollout.ledger, rollout.person.actor) as owner:
-        rollout.owner = owner
+        rollout.owner, rollout.ledger.fence = owner, owner.check
         same_plan(rollout)
         _climb_with_older_ledger(rollout)
         control.obeyed(rollout.ledger)  # a stop that came after the last run had ended is not for this one
@@ -216,7 +217,7 @@ def owned(rollout: Rollout, verb: str, options: dict[str, Any]) -> Iterator[Roll
             try:
                 yield rollout
             finally:
-                rollout.owner = None
+                rollout.owner, rollout.ledger.fence = None, lambda _: None
 
 
 def _climb_with_older_ledger(rollout: Rollout) -> None:

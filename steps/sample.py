@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
-from steps import catalogue, fixes, waits
+from steps import catalogue, fixes, server_trouble, waits
 from steps.agreement import Pair
 from steps.catalogue import Shape
 from steps.clone import Clone
-from steps.errors import LockTimeout, Refused, StatementFailed
+from steps.errors import Refused, StatementFailed
 from steps.mysql import VALUE, Session, quote
 from steps.session_settings import SQL_MODE
 from steps.unchecked import without_foreign_key_checks
@@ -60,9 +60,9 @@ def take(live: Session, clone: Clone, wanted: int) -> Sample | None:
     try:
         with _loose(clone.session):
             rows = _copy(live, clone, key, columns, wanted)
-    except LockTimeout:
-        raise
     except StatementFailed as error:
+        if server_trouble.interrupted(error):
+            raise
         clone.notes.append(f"could not look: no rows could be sampled ({error.reason})")
         return None
     clone.sample_rows = rows
@@ -97,6 +97,8 @@ def first_pass(clone: Clone, sample: Sample, pairs: tuple[Pair, ...]) -> None:
             sample.changed = _fix(clone, decided)
             sample.pass_ms = (waits.now_s() - began) * 1000
     except StatementFailed as error:
+        if server_trouble.interrupted(error):
+            raise
         raise Refused("first pass", f"does not work on {sample.rows} rows of the table: {error.reason}",
                       "correct the columns' types or the maps; nothing was touched") from None
     disagree = " OR ".join(f"NOT {pair.agrees()}" for pair in pairs)
@@ -123,6 +125,8 @@ def come_back(clone: Clone, sample: Sample, pairs: tuple[Pair, ...], removed: tu
     try:
         _put_back(clone, sample, alone, keep, pairs)
     except StatementFailed as error:
+        if server_trouble.interrupted(error):
+            raise
         raise Refused("cleanup", f"its way back cannot put the rows' values back: {error.reason}",
                       "correct the rows, or leave the column out of cleanup.drop; nothing was touched") from None
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from steps.errors import RolloutError, StatementFailed, Stopped, Unreachable
+from steps.errors import ConnectionLost, LockTimeout, RolloutError, StatementFailed, Stopped, Unreachable
 from steps.mysql import Session
 
 
@@ -25,11 +25,13 @@ class Trouble:
 
 DISK = Trouble("the disk or the temporary folder is full; the server rolled the statement back",
                "make room as large as the table with its indexes, on the data disk and in tmpdir", "tmpdir")
+LOG = Trouble("the server cannot write its binary log", "make room on the disk of the binary log, and read the server's error log")
 TOO_MANY = Trouble("the server takes no further connection", "close idle connections or raise the limit", "max_connections")
 READ_ONLY = Trouble("the server is read-only now: a failover, or a managed server whose disk is full",
                     "look whether this address still names the primary, and whether its disk is full")
+NO_SPACE = "No space left on device"
 TROUBLES = {
-    3: DISK, 28: DISK, 1021: DISK, 1114: DISK, 1878: DISK,
+    3: DISK, 28: DISK, 1021: DISK, 1026: DISK, 1114: DISK, 1598: LOG, 1878: DISK, 3675: DISK,
     1799: Trouble("clients wrote more during the build than the server keeps for it; the server rolled the statement back",
                   "run again at a quieter time, or have it raised for as long as this takes", "innodb_online_alter_log_max_size"),
     1040: TOO_MANY, 1203: TOO_MANY,
@@ -41,11 +43,22 @@ TROUBLES = {
 
 def explained(error: StatementFailed, session: Session | None = None) -> Stopped | None:
     """*error* as what it means for the run, with the value of the variable that decides; None for errors of the statement's own."""
-    trouble = TROUBLES.get(error.errno)
+    trouble = _trouble(error)
     if not trouble:
         return None
     shown = _shown(trouble.variable, session)
     return Stopped(error.subject, f"{error.reason}: {trouble.means}{shown}", f"{trouble.remedy}; then run the same command again")
+
+
+def interrupted(error: BaseException) -> bool:
+    """Whether *error* is the server's or a lock's: nothing has failed for good, and the same command continues."""
+    return isinstance(error, Stopped | LockTimeout | ConnectionLost | Unreachable) or (
+        isinstance(error, StatementFailed) and _trouble(error) is not None)
+
+
+def _trouble(error: StatementFailed) -> Trouble | None:
+    """By number; a full disk also by what the operating system says, which other numbers carry (1030, 1005)."""
+    return TROUBLES.get(error.errno) or (DISK if NO_SPACE in error.reason else None)
 
 
 def _shown(variable: str, session: Session | None) -> str:
@@ -66,10 +79,23 @@ def stops(table: str) -> Iterator[None]:
         Stopped: in place of :class:`Unreachable`, which promises that nothing was touched, and of what :data:`TROUBLES` lists.
     """
     try:
-        yield
+        with explains():
+            yield
     except Unreachable as error:
         raise Stopped(f"table {table}", f"{error.subject} let no further session in: {error.reason}",
                       "what was done stands, and the same command continues once the server can be reached") from None
+
+
+@contextmanager
+def explains() -> Iterator[None]:
+    """
+    Also before a run has begun, while it looks or makes its ledger, a server's trouble is no fault of ours.
+
+    Raises:
+        Stopped: in place of what :data:`TROUBLES` lists.
+    """
+    try:
+        yield
     except StatementFailed as error:
         stopped = explained(error)
         if not stopped:

@@ -6,6 +6,7 @@ Each may be set by any account, is set in one statement and read back. What a gl
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 SQL_MODE = ("ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
@@ -14,11 +15,24 @@ A_DAY_S = 86_400
 NO_LIMIT = 2**64 - 1
 
 
-def wanted(lock_wait_timeout_s: int, innodb_lock_wait_timeout_s: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Waits:
+    """
+    How long a session's statements may wait for metadata locks and row locks: whole seconds, MySQL's own backstop.
+
+    *silence_s* is for how long the server keeps the session, and all that it holds, when it hears nothing of us.
+    """
+
+    lock_wait_timeout_s: int = 2
+    innodb_lock_wait_timeout_s: int = 2
+    silence_s: int = A_DAY_S
+
+
+def wanted(waits: Waits) -> dict[str, Any]:
     """Variable by variable, what a session of ours must have. Names are the server's, values as the server reads them back."""
     return {
-        "lock_wait_timeout": lock_wait_timeout_s,  # a year, else
-        "innodb_lock_wait_timeout": innodb_lock_wait_timeout_s,
+        "lock_wait_timeout": waits.lock_wait_timeout_s,  # a year, else
+        "innodb_lock_wait_timeout": waits.innodb_lock_wait_timeout_s,
         "sql_mode": SQL_MODE,  # triggers keep their creator's for good
         "time_zone": "+00:00",
         "transaction_isolation": "READ-COMMITTED",
@@ -34,7 +48,7 @@ def wanted(lock_wait_timeout_s: int, innodb_lock_wait_timeout_s: int) -> dict[st
         "sql_select_limit": NO_LIMIT,  # a smaller one cuts every look at many rows, silently
         "sql_big_selects": 1,
         "max_execution_time": 0,  # a global one ends long reads with 3024
-        "wait_timeout": A_DAY_S,  # ledger and lock sessions are idle while a long statement runs on another one
+        "wait_timeout": waits.silence_s,  # a day where nothing is held: the ledger is idle while a long statement runs elsewhere
         "default_storage_engine": "InnoDB",  # what a rehearsal makes must have foreign keys
         "sql_quote_show_create": 1,
         "show_gipk_in_create_table_and_information_schema": 1,  # a generated invisible key is a key (case C87)

@@ -12,7 +12,7 @@ import re
 
 from steps import catalogue, own_names
 from steps.clone import Clone, stand_in
-from steps.errors import Refused, StatementFailed
+from steps.errors import ConnectionLost, Refused, StatementFailed
 from steps.mysql import VALUE, Session, quote
 from steps.quoted_names import lines
 from steps.references import Reference, references, renamed
@@ -109,6 +109,8 @@ def _child(live: Session, clone: Clone, schema: str, table: str) -> None:
             if FOREIGN_KEY.match(line) and _is_ours(clone, line, own=own):
                 _add_key(clone, name, line.strip().rstrip(","), own=own)
     except (StatementFailed, Refused) as error:
+        if isinstance(error, ConnectionLost):
+            raise
         clone.notes.append(f"could not look: a foreign key of {schema}.{table} could not be made on the clone ({error.reason})")
 
 

@@ -18,8 +18,10 @@ def put_on(rollout: Rollout, session: Session, phase: Phase) -> None:
     definer = "@".join(quote(part) for part in str(session.value("SELECT CURRENT_USER()")).rsplit("@", 1))
     for trigger in reversed(wanted):
         if trigger.name in there:
+            rollout.check_owner()
             session.verbatim(trigger.drop())
     for trigger in wanted:
+        rollout.check_owner()
         statement = trigger.create(rollout.table, definer, sync.last_foreign_trigger(session, rollout.schema, rollout.table, trigger))
         with rollout.timed(phase, f"trigger {trigger.name}", statement=statement):
             session.verbatim(statement)

@@ -7,7 +7,7 @@ table, and the archive until `cleanup.archive_keep_s` after the drop, since a wa
 
 from __future__ import annotations
 
-from steps import archive, catalogue, scratch, sync
+from steps import archive, catalogue, clocks, scratch, sync
 from steps.checks.grants import grants_of, on_schema
 from steps.errors import Refused
 from steps.ledger import TABLES
@@ -62,9 +62,14 @@ def _refuse_without_rights(rollout: Rollout) -> None:
 
 
 def _archive_is_old(rollout: Rollout) -> bool:
-    return bool(rollout.session.value(
-        f"SELECT ended_at < UTC_TIMESTAMP(3) - INTERVAL {rollout.plan.cleanup.archive_keep_s} SECOND FROM {rollout.ledger.table('plan')} "
-        f"WHERE table_schema = {VALUE} AND table_name = {VALUE} AND plan_id = {VALUE}", *rollout.ledger.key))
+    """By both clocks, since the drop."""
+    ended = rollout.session.value(f"SELECT ended_at FROM {rollout.ledger.table('plan')} WHERE table_schema = {VALUE} AND table_name = "
+                                  f"{VALUE} AND plan_id = {VALUE}", *rollout.ledger.key)
+    if ended is None:
+        return False
+    cleanup = rollout.ledger.phases().get(Phase.CLEANUP, {}).get("detail") or {}
+    due = clocks.recorded(f"{ended.isoformat()}Z", cleanup.get("by_tool_clock")).plus(rollout.plan.cleanup.archive_keep_s)
+    return due.has_come(clocks.now(rollout.session))
 
 
 def uninstall(rollout: Rollout) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from steps import backfill, exact_look, sql_text
+from steps import backfill, clocks, exact_look, server_trouble, sql_text
 from steps.commands import run_command
 from steps.errors import Refused, StatementFailed, Stopped, VerifyFailed
 from steps.mysql import Session, quote
@@ -110,7 +110,7 @@ def _queries(rollout: Rollout, report: Report) -> None:
             try:
                 rows = session.read_verbatim(query.sql)
             except StatementFailed as error:
-                (report.unclear if error.retryable else report.wrong).append(f"{name}: {error.reason}")
+                (report.unclear if server_trouble.interrupted(error) else report.wrong).append(f"{name}: {error.reason}")
                 continue
             report.queries_run += 1
             if not _as_expected(query.expect, rows):
@@ -154,7 +154,7 @@ def _verify(rollout: Rollout) -> Outcome:
                   "unclear": report.unclear, "outcome": report.verdict.value}
     detail = {"verdict": report.verdict.value, "rows examined": report.rows_examined, "queries run": report.queries_run,
               "expected to differ": report.expected, "queries not due without sync": report.not_due,
-              "wrong": report.wrong, "unclear": report.unclear}
+              "wrong": report.wrong, "unclear": report.unclear, "by_tool_clock": clocks.now(rollout.session).by_tool}
     rollout.ledger.set_phase(Phase.VERIFY, "done" if report.verdict is Verdict.PASS else report.verdict.value, detail)
     if report.verdict is Verdict.FAIL:
         raise VerifyFailed(f"table {rollout.table}", "; ".join(report.wrong), f"on_fail = {rollout.plan.on_fail}")

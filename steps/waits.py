@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TypeVar
 
 import tenacity
 
-from steps.errors import RolloutError
+from steps.errors import ConnectionLost, RolloutError
 
 T = TypeVar("T")
 
@@ -23,13 +24,18 @@ def now_s() -> float:
     return time.monotonic()
 
 
+def clock() -> datetime:
+    """The time of this machine in UTC, which somebody may step; only ever held against another clock (:mod:`steps.clocks`)."""
+    return datetime.now(UTC)
+
+
 def retry(action: Callable[[], T], *, tries: int, first_wait_s: float, longest_wait_s: float,
           before_wait: Callable[[RolloutError], None] | None = None) -> T:
     """
     Call *action* until it succeeds, at most *tries* times, with growing jittered pauses (cases C06, C60).
 
-    Only errors that call themselves retryable are tried again; the last one is raised as it came. *before_wait* is
-    told each error that will be tried again.
+    Only errors that call themselves retryable are tried again, and no lost connection, since a session never reconnects; the last one
+    is raised as it came. *before_wait* is told each error that will be tried again.
     """
 
     def tell(state: tenacity.RetryCallState) -> None:
@@ -38,7 +44,8 @@ def retry(action: Callable[[], T], *, tries: int, first_wait_s: float, longest_w
             before_wait(error)
 
     retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(lambda error: isinstance(error, RolloutError) and error.retryable),
+        retry=tenacity.retry_if_exception(lambda error: isinstance(error, RolloutError) and error.retryable
+                                          and not isinstance(error, ConnectionLost)),
         stop=tenacity.stop_after_attempt(tries),
         wait=tenacity.wait_exponential_jitter(multiplier=first_wait_s, max=longest_wait_s, jitter=first_wait_s),
         sleep=lambda seconds: sleep_s(seconds),  # noqa: PLW0108  # looked up at call time

@@ -40,13 +40,14 @@ class Archive:
     """
     The machine's archive, read through an apt whose lists, state and downloads all live in *folder*.
 
-    The status file is empty, so every dependency is fetched, libc included. Needs no root rights.
+    The status file is empty, so every dependency is fetched, libc included. Needs no root rights. With *own_release* packages are those of
+    the machine's release, which run with its own libraries; without it Debian's are of `sid`.
 
     Raises:
         WayClosedError: apt or its configuration is missing, or apt failed.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, own_release: bool = False) -> None:
         missing = [name for name in NEEDED if not shutil.which(name)]
         if missing:
             raise WayClosedError("private", f"{missing[0]} is missing", "this way is for Debian and Ubuntu only")
@@ -55,7 +56,7 @@ class Archive:
             (folder / name).mkdir(parents=True, exist_ok=True)
         (folder / "status").touch()
         self._archives = folder / "archives"
-        self._config.write_text(APT_CONFIG.format(folder=folder) + _sources(folder))
+        self._config.write_text(APT_CONFIG.format(folder=folder) + ("" if own_release else _sources(folder)))
         self._apt("apt-get", "update")
 
     def names(self, prefix: str) -> list[str]:

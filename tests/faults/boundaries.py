@@ -1,9 +1,7 @@
-"""Where a process may die: every point at which the tool has just done something, or is about to, counted in order."""
+"""Where a fault may strike: every point at which the tool has just done something, or is about to, counted in order."""
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,13 +24,15 @@ CHANGES = ("DELETE ", "DROP ", "CREATE ")
 
 class Boundaries:
     """
-    Counts what is passed, in two series: what happens on the clone, and everything else. Dies by SIGKILL at number *at* of *series*.
+    Counts what is passed, in two series: what happens on the clone, and everything else. At number *at* of *series* it calls *reached*
+    with the point's name, and *next_word* at the point after that, of whatever series.
 
-    *told* hears the name of the point before the end. Only the main thread counts: heartbeat and watchdog have no order.
+    Only the main thread counts: heartbeat and watchdog have no order.
     """
 
-    def __init__(self, series: str, at: int, told: Callable[[str], None]) -> None:
-        self.series, self.at, self.told = series, at, told
+    def __init__(self, series: str, at: int, reached: Callable[[str], None], next_word: Callable[[], None] = lambda: None) -> None:
+        self.series, self.at, self.reached, self.next_word = series, at, reached, next_word
+        self._was_there = False
         self.passed: dict[str, list[str]] = {"live": [], "clone": []}
         self.on_clone = self.in_hold = False
 
@@ -41,9 +41,12 @@ class Boundaries:
             return
         series = "clone" if self.on_clone else "live"
         self.passed[series].append(("[hold] " if self.in_hold else "") + name)
+        if self._was_there:
+            self._was_there = False
+            self.next_word()
         if series == self.series and len(self.passed[series]) == self.at:
-            self.told(self.passed[series][-1])
-            os.kill(os.getpid(), signal.SIGKILL)
+            self.reached(self.passed[series][-1])
+            self._was_there = True
 
 
 def install(point: Boundaries) -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-import subprocess
-import sys
 import time
 import uuid
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from sqlalchemy import make_url
 
@@ -21,7 +17,6 @@ from steps.scratch import scratch_name
 from steps.target import Target
 from tests.conftest import SHIPPED, App, add_jobs, statements
 
-ROOT = Path(__file__).resolve().parents[2]
 GENERATIONS = {"v0": V0_COLUMNS, "v1": V1_COLUMNS, "v2": V2_COLUMNS}
 LEFT_S = 5.0
 MARKED = "2026-02-03 03:03:03.333"
@@ -32,30 +27,6 @@ WRITES: dict[str, list[tuple[str, dict[str, str]]]] = {
            ("c000006", {"lifecycleStatus": "'running'", "finishedAt": "NULL", "internalErrorMessage": "'new ü'"})],
     "v2": [(MOVED_BY_V2, {"lifecycleStatus": "'failed'", "finishedAt": "'2026-04-04 04:04:04.444'", "internalErrorMessage": "'v2 ø'"})],
 }
-
-
-class Executioner:
-    """The process that forks victims; ends with its context."""
-
-    def __init__(self, log: Path) -> None:
-        self.log = log
-        self._process = subprocess.Popen([sys.executable, "-m", "tests.faults.victim"], cwd=ROOT, stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE, text=True)
-
-    def run(self, command: str, url: str, **more: Any) -> dict[str, Any]:
-        """How the victim ended (`ended`), where it died (`at`) or what it passed (`passed`) and `said`."""
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps({"command": command, "url": url, "log": str(self.log), **more}) + "\n")
-        self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return answer
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate()
 
 
 @dataclass(frozen=True)
@@ -82,6 +53,7 @@ class Stage:
         self.app = App(Target(self._base.set(database="mysql")))
         self.schema = ""
         self.longest_s = 0.0
+        self.acknowledged = 0
 
     @property
     def target(self) -> Target:
@@ -90,6 +62,11 @@ class Stage:
     @property
     def url(self) -> str:
         return self.target.url.render_as_string(hide_password=False)
+
+    def reconnect(self) -> None:
+        """The application comes back after its connection or its server was lost."""
+        self.app.close()
+        self.app = App(self.target if self.schema else Target(self._base.set(database="mysql")))
 
     def begin(self) -> None:
         """A schema of its own, empty, instead of the one before."""
@@ -166,6 +143,7 @@ class Stage:
         for job, told in WRITES[generation]:
             values = {column: f"`{column}`" for column in columns if column != "id"} | told | {"updatedAt": f"'{MARKED}'"}
             self.app.run(f"UPDATE {TABLE} SET {', '.join(f'`{c}` = {v}' for c, v in values.items())} WHERE id = '{job}'")
+            self.acknowledged += 1
             self._agree(job)
         self.longest_s = max(self.longest_s, time.monotonic() - began)
 
@@ -202,6 +180,7 @@ class Stage:
         found["phases"] = self.states()
         found["passes"] = app.rows("SELECT `pass`, `cursor`, finished_at IS NOT NULL FROM _rollout_pass ORDER BY 1")
         found["plans"] = app.rows("SELECT plan_id, baseline_sql, ended_at IS NOT NULL FROM _rollout_plan")
+        found["runs without an end"] = app.value("SELECT COUNT(*) FROM _rollout_run WHERE ended_at IS NULL")
         found["owners"] = app.rows("SELECT actor, pid FROM _rollout_owner")
         return found
 

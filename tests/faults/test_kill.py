@@ -10,92 +10,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pymysql
 import pytest
 
 from deploy.mysql_server import Server
-from flows.demo.traffic.generations import TABLE, V0_COLUMNS
-from tests.faults.stage import Copy, Executioner, Stage
+from tests.faults.theatre import START, Theatre, opened
 
 FULL = bool(os.environ.get("ROLLOUT_FULL_MATRIX"))
 KILLED = -9
-START = {"run": "baseline", "cleanup": "v1 lives", "back": "shadow write", "back-drop": "shadow write", "back-cleanup": "dropped"}
 EVERY = 70  # of the points outside holds
 CLONE_EVERY = 200
-V0_GOES_ON = (f"UPDATE {TABLE} SET status = 'failed', completedAt = '2026-06-06 06:06:06.666', errorMessage = 'after', "
-              "updatedAt = updatedAt WHERE id IN ('c000003', 'c000004')")
-
-
-@dataclass(frozen=True)
-class Theatre:
-    """A server, the process that forks victims, the states in which commands begin, what a rehearsal passes and finds."""
-
-    stage: Stage
-    executioner: Executioner
-    states: dict[str, Copy]
-    on_clone: list[str]
-    rehearsed: str
-
-    def run(self, command: str, *, series: str = "live", at: int = 0, known: bool = True) -> dict[str, Any]:
-        return self.executioner.run(command, self.stage.url, series=series, at=at, rehearsed=self.rehearsed if known else None)
-
-    def enter(self, command: str) -> None:
-        if START[command] == "baseline":
-            self.stage.seed()
-        else:
-            self.stage.restore(self.states[START[command]])
-
-    def clients(self, command: str) -> None:
-        """Statements of every generation that lives now; V2's columns are there from the first moment of cleanup to the last."""
-        for generation in dict.fromkeys([*self.stage.living(), *(["v2"] if "cleanup" in command else [])]):
-            self.stage.use(generation)
-
-    def ending(self, command: str) -> dict[str, Any]:
-        """All that is left now; after a way back that keeps the columns, also what the next run makes of them."""
-        stage = self.stage
-        held = stage.nothing_held()
-        if command != "back":
-            return {"held": held, **stage.left(), "rows": stage.table()}
-        found = {"held": held, **stage.left(), "rows": stage.table(V0_COLUMNS)}
-        stage.app.run(V0_GOES_ON)
-        again = self.run("run")
-        return {**found, "next run": (again["ended"], again["said"]), "then": {**stage.left(), "rows": stage.table()}}
 
 
 @pytest.fixture(scope="module")
 def theatre(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
-    folder = tmp_path_factory.mktemp("faults")
-    stage, rehearsed = Stage(server.url), folder / "rehearsed"
-    with Executioner(folder / "log") as executioner:
-        stage.seed()
-        told = executioner.run("run", stage.url, remember=str(rehearsed))
-        assert told["ended"] == 0, told
-        states, passed_on_clone = {}, told["passed"]["clone"]
-        stage.app.run(f"UPDATE {TABLE} SET lifecycleStatus = 'locked', updatedAt = updatedAt WHERE id = 'c000005'")
-        states["shadow write"] = stage.copied()
-        for generation in stage.living():
-            stage.use(generation)
-        states["v1 lives"] = stage.copied()
-        told = executioner.run("cleanup", stage.url, rehearsed=str(rehearsed))
-        assert told["ended"] == 0, told
-        states["dropped"] = stage.copied()
-        yield Theatre(stage, executioner, states, passed_on_clone, str(rehearsed))
-    stage.end()
-    stage.app.close()
-
-
-def undisturbed(theatre: Theatre, command: str) -> tuple[list[str], dict[str, Any]]:
-    """What *command* passes when nobody kills it, and how it ends."""
-    theatre.enter(command)
-    theatre.clients(command)
-    told = theatre.run(command)
-    assert told["ended"] == 0, told["said"]
-    ending = theatre.ending(command)
-    assert (ending["held"], ending["owners"], ending.get("next run", (0, "done"))) == ([], [], (0, "done"))
-    return told["passed"]["live"], ending
+    with opened(server.url, tmp_path_factory.mktemp("faults")) as standing:
+        yield standing
 
 
 def on_clone(theatre: Theatre, command: str) -> list[str]:
@@ -146,7 +78,7 @@ def test_a_copied_state_is_the_state(theatre: Theatre) -> None:
 @pytest.mark.timeout(7200 if FULL else 600)
 @pytest.mark.parametrize("command", START)
 def test_killed_anywhere_and_run_again_it_ends_as_if_nothing_had_happened(theatre: Theatre, command: str) -> None:
-    live, wanted = undisturbed(theatre, command)
+    live, wanted = theatre.undisturbed(command)
     clone = on_clone(theatre, command)
     cases = list(chosen(live, clone))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deploy.mysql_server import Server
 from flows.demo.traffic import Fleet, seed
-from tests.faults.stage import Executioner
+from tests.faults.executioner import Executioner
 
 DRAWN = 20260
 KILLS = {"run": (4, 110), "back": (3, 38)}  # how often to try, and among how many boundaries

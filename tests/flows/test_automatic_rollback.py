@@ -14,14 +14,16 @@ from flows import actions
 from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest
 from flows.params import Target as Where
-from steps import plan_loader
-from steps.errors import RollbackFailed, RolledBack, Stopped
+from steps import deploy, plan_loader
+from steps.errors import ConnectionLost, LockTimeout, RollbackFailed, RolledBack, StatementFailed, Stopped
 from steps.plan import Plan
 from steps.rollout import Rollout
+from steps.step import Step
 from tests.conftest import BY_COMMAND, App
 from tests.flows.between import After
 
 Rollouts = Callable[..., Rollout]
+BACK = RollbackRequest(plan="ai_analysis_job", by="tester", reason="because", to=Where.PRE_DEPLOY)
 RUN = RunRequest(plan="ai_analysis_job", by="tester", reason="because")
 ON = ["rollout_ai_analysis_job_bi", "rollout_ai_analysis_job_bu"]
 UP_TO_VERIFY = {"pre_deploy": "done", "deploy": "done", "backfill": "done"}
@@ -106,6 +108,27 @@ def test_on_fail_stop_leaves_everything_standing(rollouts: Rollouts, seeded: App
     assert actions.run(rollouts(plan=plan), RUN, PlainConductor()).did == ["verify", "shadow_write"]
 
 
+@pytest.mark.parametrize("trouble", [ConnectionLost("UPDATE", "gone", "", 2013), LockTimeout("UPDATE", "1205", "", 1205),
+                                     StatementFailed("UPDATE", "MySQL error 1290", "", 1290)], ids=lambda error: str(error.errno))
+def test_a_way_back_that_the_server_interrupts_has_not_failed(rollouts: Rollouts, seeded: App, monkeypatch: pytest.MonkeyPatch,
+                                                              trouble: StatementFailed) -> None:
+    def interrupted(_: Rollout) -> list[Step]:
+        raise trouble
+
+    with monkeypatch.context() as patched:
+        patched.setattr(deploy, "back", interrupted)
+        with pytest.raises(Stopped, match="1 of 9 rows disagree") as stopped:
+            actions.run(rollouts(), RUN, After("deploy", plant(seeded)))
+        assert (stopped.value.exit_code, last_run(seeded)[0]) == (4, 4)
+        assert "what stands: deploy, pre_deploy" in str(stopped.value)
+        with pytest.raises((ConnectionLost, Stopped)):
+            actions.rollback(rollouts(), BACK, PlainConductor())
+        assert last_run(seeded)[0] == 4
+
+    assert actions.rollback(rollouts(), BACK, PlainConductor()).outcome == "done"
+    assert states(seeded) == {**BACK_AT_PRE_DEPLOY, "pre_deploy": "done"}
+
+
 def test_after_a_manual_deploy_the_way_back_waits_for_a_person_and_prints_the_call(rollouts: Rollouts, seeded: App) -> None:
     """Who confirmed that V1 is out did not thereby confirm that it is gone again."""
     manual = plan_loader.load("ai_analysis_job")
@@ -118,8 +141,7 @@ def test_after_a_manual_deploy_the_way_back_waits_for_a_person_and_prints_the_ca
     assert states(seeded) == {**UP_TO_VERIFY, "verify": "fail"}
     assert seeded.triggers() == ON
 
-    back = RollbackRequest(plan="ai_analysis_job", by="tester", reason="because", to=Where.PRE_DEPLOY)
-    assert actions.rollback(rollouts(plan=manual, deployed_by="ben"), back, PlainConductor()).did == ["verify", "backfill", "deploy"]
+    assert actions.rollback(rollouts(plan=manual, deployed_by="ben"), BACK, PlainConductor()).did == ["verify", "backfill", "deploy"]
     assert states(seeded) == BACK_AT_PRE_DEPLOY
 
 

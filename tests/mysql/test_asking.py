@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from steps import asking
+from steps.clone import Clone
+from steps.errors import ConnectionLost, LockTimeout, RolloutError, StatementFailed
+from steps.ladder import Way
 from steps.mysql import Session, quote
 from steps.rehearsal import DOWN, UP, rehearse
 from steps.target import Target
@@ -20,6 +24,27 @@ STEPS = {
     "strict": ("MODIFY COLUMN `doneAt` DATETIME(3) NOT NULL DEFAULT '2001-01-01'", "MODIFY COLUMN `doneAt` DATETIME(3) NULL"),
     "text": ("ADD FULLTEXT INDEX `f` (`note`)", "DROP INDEX `f`"),
 }
+
+
+@pytest.mark.parametrize("trouble", [LockTimeout("ALTER", "MySQL error 1205", "", 1205), ConnectionLost("ALTER", "gone", "", 2013),
+                                     StatementFailed("ALTER", "MySQL error 1114", "", 1114)], ids=lambda error: str(error.errno))
+def test_no_answer_is_not_taken_for_a_no(session: Session, empty: Target, job: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                         trouble: StatementFailed) -> None:
+    """Else a slower algorithm would be frozen into the ladder, or the plan refused, for what the server suffers just now (case C06)."""
+    asked: list[str] = []
+
+    def unanswered(_clone: Clone, way: Way) -> None:
+        asked.append(way.algorithm)
+        raise trouble
+
+    monkeypatch.setattr(asking, "_send", unanswered)
+
+    told = {LockTimeout: "could not look at a live table in time", ConnectionLost: "gone", StatementFailed: "1114"}
+    with pytest.raises(RolloutError, match=told[type(trouble)]):
+        rehearse(session, empty, small(tmp_path))
+
+    assert asked == ["INSTANT"]
+    assert session.query("SHOW DATABASES LIKE '\\_rollout\\_rehearsal%'") == []
 
 
 @pytest.mark.parametrize(("step", "up", "down"), [

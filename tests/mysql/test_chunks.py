@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steps import chunks, passes, pre_deploy, quarantine
-from steps.errors import Stopped
+from steps.errors import ConnectionLost, LockTimeout, StatementFailed, Stopped
 from steps.phase import Phase
 from tests.conftest import STATUSES, App
 from tests.mysql.conftest import Opened, expand
@@ -26,6 +26,15 @@ def stubborn(job: App) -> App:
     job.run("CREATE TRIGGER theirs BEFORE UPDATE ON job FOR EACH ROW BEGIN IF NEW.id IN ('k03', 'k11') THEN "
             "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'row is sealed'; END IF; END")
     return job
+
+
+@pytest.mark.parametrize(("error", "expected"), [
+    (StatementFailed("UPDATE", "row is sealed", "", 1644), False), (StatementFailed("UPDATE", "too long", "", 1406), False),
+    (StatementFailed("UPDATE", "table is full", "", 1114), True), (StatementFailed("UPDATE", "no space", "", 28), True),
+    (StatementFailed("UPDATE", "read-only", "", 1290), True), (LockTimeout("UPDATE", "deadlock", "", 1213), True),
+    (ConnectionLost("UPDATE", "gone", "", 2013), True)], ids=lambda value: str(getattr(value, "errno", value)))
+def test_what_the_server_suffers_is_no_rows_fault(error: StatementFailed, expected: bool) -> None:
+    assert chunks._of_no_row(error) is expected
 
 
 @pytest.mark.parametrize("mode", ["gentle", "full_speed"])

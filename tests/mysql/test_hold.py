@@ -109,6 +109,11 @@ def test_inside_a_hold_others_wait_and_afterwards_nobody_does(empty: Target, wat
     assert job.rows("SELECT id, n FROM job") == [("a", None)]
 
 
+def test_a_hold_whose_client_is_gone_without_a_word_ends_by_itself_soon(empty: Target, watchdog: Watchdog, job: App) -> None:
+    with hold(empty, watchdog, Limits(1000, 5), [(empty.schema, "job")], [], lambda: None) as (session, _):
+        assert session.value("SELECT @@session.wait_timeout") == hold_module.LONGEST_IDLE_S
+
+
 def test_the_locks_go_when_the_block_fails(empty: Target, watchdog: Watchdog, job: App, clients: Clients) -> None:
     def broken() -> None:
         with hold(empty, watchdog, Limits(1000, 5), [(empty.schema, "job")], [], lambda: None) as (session, _):

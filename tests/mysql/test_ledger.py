@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from steps import masking
-from steps.errors import Refused, Stopped
+from steps.errors import ConnectionLost, OwnershipLost, Refused, Stopped
 from steps.ledger import SCHEMA_VERSION, TABLES, Event, Ledger
 from steps.mysql import VALUE, Session, quote
 from steps.phase import Phase
@@ -91,6 +91,57 @@ def test_how_a_run_failed_is_recorded_and_raised_on(ledger: Ledger, error: BaseE
 
     [run] = ledger.runs()
     assert (run["exit_code"], run["outcome"]) == (code, outcome)
+
+
+def test_how_a_run_ended_is_recorded_though_its_connection_is_gone(ledger: Ledger, job: App) -> None:
+    ledger.create()
+
+    def cut() -> None:
+        with ledger.run("run", "anna", "because", {}):
+            job.run(f"KILL {ledger.session.connection_id}")
+            ledger.phases()
+
+    with pytest.raises(ConnectionLost):
+        cut()
+
+    assert job.rows("SELECT exit_code, ended_at IS NULL FROM _rollout_run") == [(4, 0)]
+
+
+CHANGES: dict[str, Callable[[Ledger], object]] = {
+    "set_phase": lambda ledger: ledger.set_phase(Phase.DEPLOY, "undone"),
+    "start_pass": lambda ledger: ledger.start_pass("other"),
+    "reset_pass": lambda ledger: ledger.reset_pass("first"),
+    "move_pass": lambda ledger: ledger.move_pass(ledger.session, "first", '["x"]', 1, 1),
+    "end_sweep": lambda ledger: ledger.end_sweep("first", finished=True),
+    "remember_plan": lambda ledger: ledger.remember_plan("h", {}, {}, "CREATE"),
+    "extend_ladder": lambda ledger: ledger.extend_ladder({"longer": 1}),
+    "end_plan": lambda ledger: ledger.end_plan(ended=True),
+    "forget_plan": lambda ledger: ledger.forget_plan(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_whoever_lost_the_table_writes_nothing_that_decides_how_it_goes_on(ledger: Ledger, job: App, change: str) -> None:
+    ledger.create()
+    ledger.set_phase(Phase.DEPLOY, "done")
+    ledger.start_pass("first")
+    if change != "remember_plan":
+        ledger.remember_plan("hash", {}, {"short": 1}, "CREATE")
+
+    def everything() -> list[object]:
+        return [job.rows(f"SELECT * FROM _rollout_{table}") for table in ("plan", "phase", "pass")]
+
+    def lost(_: Session) -> None:
+        raise OwnershipLost("table job", "taken over")
+
+    before, ledger.fence = everything(), lost
+    with pytest.raises(OwnershipLost):
+        CHANGES[change](ledger)
+
+    assert everything() == before
+    ledger.fence = lambda _: None
+    CHANGES[change](ledger)
+    assert everything() != before
 
 
 def test_events_are_appended_with_their_sql_and_numbers(ledger: Ledger) -> None:

@@ -151,6 +151,19 @@ def test_after_an_error_the_whole_transaction_is_undone(empty: Target, job: App,
         assert holder.value("SELECT COUNT(*) FROM job") == 2
 
 
+def test_a_commit_that_waited_in_vain_is_undone_and_not_committed_by_the_next_try(empty: Target, job: App, clients: Clients) -> None:
+    backup = clients()
+    with Session(empty, waits=Waits(lock_wait_timeout_s=1)) as session:
+        with pytest.raises(LockTimeout):
+            together(session, "INSERT INTO job (id) VALUES ('first')", lambda: backup.run("FLUSH TABLES WITH READ LOCK"))
+        assert backup.value("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = %s", session.connection_id) == 0
+
+        backup.run("UNLOCK TABLES")
+        together(session, "INSERT INTO job (id) VALUES ('second')")
+
+    assert job.rows("SELECT id FROM job") == [("second",)]
+
+
 def test_an_error_of_our_own_undoes_the_transaction_too(session: Session, job: App) -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt

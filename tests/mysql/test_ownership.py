@@ -101,6 +101,39 @@ def test_a_dead_owners_row_is_taken_over_and_the_dead_one_stays_out(own: Own, jo
     assert owners(job) == ["berta"]
 
 
+def test_an_owner_that_fell_silent_loses_its_lock_and_is_taken_over(own: Own, job: App, session: Session) -> None:
+    silent = own("anna", heartbeat_s=0.1)
+    silent.take()
+    silent._ended.set()  # its machine is gone, its connection stands
+
+    until(lambda: session.value(f"SELECT IS_USED_LOCK({VALUE})", silent.name) is None)
+    with own("berta") as second:
+        second.check(session)
+        assert owners(job) == ["berta"]
+        with pytest.raises(OwnershipLost):
+            silent.check(session)
+
+
+def test_the_heart_beats_on_after_a_server_that_took_no_writes(own: Own, job: App) -> None:
+    owner = own(heartbeat_s=0.02)
+    owner.take()
+
+    def tried() -> int:
+        return int(job.value("SELECT SUM_ERROR_RAISED FROM performance_schema.events_errors_summary_global_by_error "
+                             "WHERE ERROR_NUMBER = 1290"))
+
+    job.run("SET GLOBAL super_read_only = 1")
+    try:
+        before = tried()
+        until(lambda: tried() > before + 2)
+    finally:
+        job.run("SET GLOBAL super_read_only = 0")
+        job.run("SET GLOBAL read_only = 0")
+
+    stood = job.value("SELECT heartbeat_at FROM _rollout_owner")
+    until(lambda: job.value("SELECT heartbeat_at FROM _rollout_owner") != stood)
+
+
 def test_a_foreign_row_is_a_lost_table_though_the_lock_stands(own: Own, job: App, session: Session) -> None:
     owner = own()
     owner.take()

@@ -19,8 +19,8 @@ from steps.plan_deploy import Alive, Fleet
 from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import DEPLOYED, PLAN, Call, standing
 from tests.conftest import App
-from tests.flows.remembered import remembered
 from tests.plans import ADD_STATE, written
+from tests.remembered import remembered
 from tests.servers.granting import PASSWORD, USER, Granting, headed
 
 LEAF = "CREATE TABLE AiJobSnapshot (id VARCHAR(191) PRIMARY KEY, jobId VARCHAR(191) NULL) COLLATE utf8mb4_unicode_ci"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steps import ddl, server_trouble, verify
-from steps.errors import StatementFailed, Stopped, Unreachable
+from steps.errors import ConnectionLost, LockTimeout, Refused, StatementFailed, Stopped, Unreachable
 from steps.hold import Gap
 from steps.ladder import Way
 from steps.mysql import Session
@@ -96,7 +96,8 @@ def test_a_server_that_turns_read_only_half_way_stops_the_run(here: Call, job: A
     (1878, "the disk or the temporary folder is full"), (28, "the disk or the temporary folder is full"),
     (1799, "clients wrote more during the build than the server keeps"), (1226, "a limit of its own"),
     (1203, "takes no further connection"), (1040, "takes no further connection"), (1836, "is read-only now"), (1792, "is read-only now"),
-    (1290, "is read-only now"), (3, "the disk or the temporary folder is full"),
+    (3675, "the disk or the temporary folder is full"), (1026, "the disk or the temporary folder is full"),
+    (1598, "cannot write its binary log"), (1290, "is read-only now"), (3, "the disk or the temporary folder is full"),
 ])
 def test_each_trouble_stops_and_says_what_to_do(errno: int, says: str) -> None:
     with pytest.raises(Stopped, match=says) as stopped, server_trouble.stops("job"):
@@ -104,6 +105,21 @@ def test_each_trouble_stops_and_says_what_to_do(errno: int, says: str) -> None:
 
     assert stopped.value.exit_code == 4
     assert stopped.value.remedy.endswith("then run the same command again")
+
+
+def test_before_a_run_has_begun_a_trouble_stops_too_and_a_closed_door_is_refused_as_ever() -> None:
+    with pytest.raises(Stopped, match="is read-only now"), server_trouble.explains():
+        raise StatementFailed("REPLACE INTO _rollout_owner", "MySQL error 1290", "", 1290)
+    with pytest.raises(Unreachable), server_trouble.explains():
+        raise Unreachable("server h:1/d", "MySQL error 2003: refused", "nothing was touched")
+
+
+@pytest.mark.parametrize(("error", "expected"), [
+    (StatementFailed("s", "r", "", 1290), True), (ConnectionLost("s", "r", "", 2013), True), (LockTimeout("s", "r", "", 1213), True),
+    (Unreachable("s", "r"), True), (Stopped("s", "r"), True), (StatementFailed("s", "r", "", 1054), False), (Refused("s", "r"), False),
+    (KeyError("k"), False)], ids=repr)
+def test_what_the_same_command_can_go_on_from_is_an_interruption(error: Exception, expected: bool) -> None:
+    assert server_trouble.interrupted(error) is expected
 
 
 def test_errors_of_the_statement_itself_and_of_ours_pass() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steps import waits
-from steps.errors import LockTimeout, Refused, RolloutError
+from steps.errors import ConnectionLost, LockTimeout, Refused, RolloutError
 
 
 def failing(times: int, error: RolloutError) -> object:
@@ -40,7 +40,7 @@ def test_the_last_error_comes_out_as_it_came(slept: list[float]) -> None:
     assert len(slept) == 2
 
 
-@pytest.mark.parametrize("error", [Refused("t", "no"), RolloutError("t", "fault")])
+@pytest.mark.parametrize("error", [Refused("t", "no"), RolloutError("t", "fault"), ConnectionLost("SELECT 1", "gone", "", 2013)])
 def test_anything_else_is_not_tried_again(slept: list[float], error: RolloutError) -> None:
     with pytest.raises(type(error)):
         waits.retry(failing(1, error), tries=3, first_wait_s=1, longest_wait_s=5)  # type: ignore[arg-type]

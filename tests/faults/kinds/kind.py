@@ -1,0 +1,52 @@
+"""What a kind of fault is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.faults.points import Point
+from tests.faults.scene import Scene
+from tests.faults.world import World
+
+STOPPED = frozenset({0, 4})
+KILLED = frozenset({0, 4, -9})
+
+
+def anywhere(_: Point) -> bool:
+    return True
+
+
+def owned(point: Point) -> bool:
+    """Where the tool holds its table: between taking it and giving it back."""
+    return point.owned
+
+
+def outside_holds(point: Point) -> bool:
+    return not point.in_hold
+
+
+def in_holds(point: Point) -> bool:
+    return point.in_hold
+
+
+@dataclass(frozen=True)
+class Kind:
+    """
+    One kind of fault. *play* is told in :mod:`tests.faults.kinds`; *fits* says at which points it makes sense.
+
+    *points* is how many points of each command are tried beside the drawn ones. *settings* are plan keys that the command gets beside
+    those of every victim, *more* is for the victim (:func:`tests.faults.victim.child`). *ends* are the codes that the disturbed
+    command may end with; 3 is one more of them before the table was taken.
+    """
+
+    name: str
+    play: Callable[[Scene], None]
+    fits: Callable[[Point], bool] = anywhere
+    points: int = 4
+    settings: tuple[str, ...] = ()
+    ends: frozenset[int] = STOPPED
+    more: dict[str, Any] = field(default_factory=dict)
+    around: Callable[[World], AbstractContextManager[World]] | None = None

@@ -1,0 +1,39 @@
+"""
+A few points of the fault matrix in every run of the suite: each kind of fault once, by turns on a way forward and on a way back.
+
+`make faults` tries hundreds (:mod:`tests.faults.matrix`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults import world
+from tests.faults.judge import judged
+from tests.faults.kinds import KINDS, surrounded
+from tests.faults.points import spread
+from tests.faults.world import World
+
+FORWARD, BACK = ("run", "cleanup"), ("back-cleanup", "back-drop")
+
+
+@pytest.fixture(scope="module")
+def here() -> Iterator[World]:
+    with world.opened() as standing:
+        yield standing
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", KINDS)
+def test_after_a_fault_the_same_command_ends_as_if_nothing_had_happened(here: World, name: str) -> None:
+    kind, turn = KINDS[name], list(KINDS).index(name)
+    ways = (FORWARD, BACK)[turn % 2]
+    fitting = [found for command in ways if (found := spread(here.known(command)[0], 1, turn, kind.fits))]
+    [point] = fitting[turn // 2 % len(fitting)]
+
+    with surrounded(here, kind) as seen:
+        verdict = judged(seen, kind, point)
+
+    assert (verdict.wrong, verdict.equal, verdict.lost, verdict.rows_wrong, verdict.codes[-1]) == ([], True, 0, 0, 0), verdict
