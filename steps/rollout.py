@@ -8,7 +8,7 @@ and one more in a rehearsal or a hold (case C83).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ import structlog
 
 from steps import catalogue, control, rehearsal, server_trouble, sync, waits
 from steps.agreement import Pair
-from steps.errors import Refused
+from steps.errors import Refused, StatementFailed
 from steps.hold import Limits
 from steps.keyset import Keyset
 from steps.ladder import Ladder
@@ -166,10 +166,16 @@ class Rollout:
         self._later = []
         try:
             yield
-        finally:
-            kept, self._later = self._later, None
-            for happened_s, event in kept:
-                self.record(event, waits.now_s() - happened_s)
+        except BaseException:
+            with suppress(StatementFailed):  # what stopped the block matters more than that it could not be written down
+                self._record_kept()
+            raise
+        self._record_kept()
+
+    def _record_kept(self) -> None:
+        kept, self._later = self._later or [], None
+        for happened_s, event in kept:
+            self.record(event, waits.now_s() - happened_s)
 
     @contextmanager
     def timed(self, phase: Phase, step: str, *, direction: str = "forward", statement: str | None = None,
@@ -181,8 +187,9 @@ class Rollout:
             yield facts
         except BaseException as error:
             text = str(error) or type(error).__name__
-            self.record(Event(phase.value, step, "failed", direction, statement, (waits.now_s() - began) * 1000,
-                              detail={"error": shown(text)[:1000]}))
+            with suppress(StatementFailed):  # the error itself matters more than that it could not be written down
+                self.record(Event(phase.value, step, "failed", direction, statement, (waits.now_s() - began) * 1000,
+                                  detail={"error": shown(text)[:1000]}))
             raise
         rows, what = facts.pop("rows", None), facts.pop("outcome", outcome)
         self.record(Event(phase.value, step, what, direction, statement, (waits.now_s() - began) * 1000, rows, facts))

@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 import uuid
+from dataclasses import replace
 
 from flows.demo.traffic import Fleet, seed
 from flows.demo.traffic.report import Report
@@ -22,8 +23,7 @@ ROWS = 200
 AMONG = {"run": 110, "back": 38}
 FAULTS = {"run": 3, "back": 2}
 MAY_END = {0, 4, 5, -9}
-GENTLE = ("tool killed", "connection killed: worker", "connection killed: ledger", "connection killed: lock", "connections killed: all",
-          "two operators: run")
+GENTLE = ("tool killed", "connection killed: worker", "connection killed: ledger", "connection killed: lock", "connections killed: all")
 HARSH = (*GENTLE, "server killed and back", "server killed and down", "server frozen for a second", "super_read_only",
          "tool killed in a statement", "connection killed in a statement")
 """Kinds that the application feels too: its requests fail meanwhile, and what it was told before must hold all the same."""
@@ -90,6 +90,7 @@ def _through(standing: World, command: str, kinds: tuple[str, ...], lot: random.
 def _disturbed(standing: World, kind: Kind, point: Point, settings: tuple[str, ...], more: dict[str, object], verdict: Verdict) -> int:
     scene = Scene(standing, point, settings, more)
     if scene.begin():
+        scene.point = replace(point, name=scene.told["at"])
         kind.play(scene)
         told = scene.wait()
         verdict.noticed_s = max(verdict.noticed_s, scene.noticed_s)

@@ -152,6 +152,9 @@ def test_the_archive_is_kept_for_its_time_and_purged_when_that_is_over_or_accept
         uninstall.refuse_what_is_needed(rollouts(plan=quick()))
     uninstall.refuse_what_is_needed(rollouts(plan=quick(), accepted=frozenset({"purge-archive"})))
     seeded.run("UPDATE _rollout_plan SET ended_at = ended_at - INTERVAL 31 DAY")
+    with pytest.raises(Refused, match="archive_keep_s"):
+        uninstall.refuse_what_is_needed(rollouts(plan=quick()))  # this machine's clock does not say so
+    seeded.run("UPDATE _rollout_phase SET detail = JSON_REMOVE(detail, '$.by_tool_clock')")
     uninstall.refuse_what_is_needed(rollouts(plan=quick()))
     gone = uninstall.uninstall(rollouts(plan=quick()))
 

@@ -83,7 +83,7 @@ def test_triggers_that_do_something_else_fail_and_no_row_is_left(job: App, sessi
 
 def test_the_table_lock_of_a_hold_survives_the_canary(empty: Target, job: App, session: Session, plan: Plan, clients: Clients) -> None:
     pairs = with_triggers(job, session, plan)
-    with hold(empty, Watchdog(session), Limits(1000, 5), [(empty.schema, "job")], [], lambda: None) as (holding, _):
+    with hold(empty, Watchdog(session), Limits(1000, 5), [(empty.schema, "job")], [], lambda _: None) as (holding, _):
         aside = Aside(clients(), "INSERT INTO job (id, state) VALUES ('a', 'running')")
         sing(holding, pairs)
         still = holding.value("SELECT COUNT(*) FROM performance_schema.metadata_locks WHERE OBJECT_NAME = 'job' AND OBJECT_SCHEMA = "

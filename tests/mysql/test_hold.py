@@ -98,7 +98,7 @@ def test_a_short_wait_for_a_gap_is_not_spent_on_transactions_that_hold_nothing(f
 
 
 def test_inside_a_hold_others_wait_and_afterwards_nobody_does(empty: Target, watchdog: Watchdog, job: App, clients: Clients) -> None:
-    with hold(empty, watchdog, Limits(1000, 5), [(empty.schema, "job")], [], lambda: None) as (session, waited_s):
+    with hold(empty, watchdog, Limits(1000, 5), [(empty.schema, "job")], [], lambda _: None) as (session, waited_s):
         aside = Aside(clients(), "INSERT INTO job (id) VALUES ('a')")
         until(lambda: watchdog.session.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table%'"))
         session.verbatim("ALTER TABLE job ADD COLUMN n INT")
@@ -110,13 +110,13 @@ def test_inside_a_hold_others_wait_and_afterwards_nobody_does(empty: Target, wat
 
 
 def test_a_hold_whose_client_is_gone_without_a_word_ends_by_itself_soon(empty: Target, watchdog: Watchdog, job: App) -> None:
-    with hold(empty, watchdog, Limits(1000, 5), [(empty.schema, "job")], [], lambda: None) as (session, _):
+    with hold(empty, watchdog, Limits(1000, 5), [(empty.schema, "job")], [], lambda _: None) as (session, _):
         assert session.value("SELECT @@session.wait_timeout") == hold_module.LONGEST_IDLE_S
 
 
 def test_the_locks_go_when_the_block_fails(empty: Target, watchdog: Watchdog, job: App, clients: Clients) -> None:
     def broken() -> None:
-        with hold(empty, watchdog, Limits(1000, 5), [(empty.schema, "job")], [], lambda: None) as (session, _):
+        with hold(empty, watchdog, Limits(1000, 5), [(empty.schema, "job")], [], lambda _: None) as (session, _):
             session.verbatim("ALTER TABLE job ADD COLUMN status INT")
 
     with pytest.raises(StatementFailed) as raised:

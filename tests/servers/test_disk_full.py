@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deploy.mysql_server import Server, provide
-from steps import ddl, passes, rehearsal, sync_install
+from steps import ddl, passes, rehearsal
 from tests.cli.calling import DEPLOYED, PLAN, Call, phases
 from tests.conftest import App
 from tests.faults.small_disk import SmallDisk, small_disk
@@ -59,8 +59,7 @@ def full_before(disk: SmallDisk) -> Iterator[Callable[[Any, str], None]]:
     disk.empty()
 
 
-@pytest.mark.parametrize(("owner", "name"), [(ddl, "_send"), (sync_install, "put_on"), (passes, "fill")],
-                         ids=["a copy", "the triggers", "the first pass"])
+@pytest.mark.parametrize(("owner", "name"), [(ddl, "_send"), (passes, "fill")], ids=["a copy", "the first pass"])
 def test_a_full_disk_stops_the_run_and_the_same_command_ends_it(here: Call, job: App, disk: SmallDisk,
                                                                 full_before: Callable[[Any, str], None], owner: Any, name: str) -> None:
     full_before(owner, name)
