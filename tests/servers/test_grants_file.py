@@ -63,6 +63,7 @@ def test_the_file_is_what_the_table_of_rights_says() -> None:
         assert sorted(right for section in SECTIONS for right in need.rights_of(section)) == sorted(need.rights), need.by
 
 
+@pytest.mark.timeout(600)
 def test_each_heading_is_enough_for_what_it_names(granting: Granting, call: Call, job: App, words: tuple[str, ...],
                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     before = job.create_table(), job.create_table("AiJobSnapshot"), job.rows("SELECT * FROM AiAnalysisJob ORDER BY id")
