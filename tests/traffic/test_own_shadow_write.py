@@ -21,7 +21,7 @@ from tests.applications.stage import BY, PLAN, REASON, Stage
 
 pytestmark = pytest.mark.timeout(600)  # the first of these tests may have to install Node packages
 
-SOAK_S = 2.0
+SOAK_S = 3.0
 
 
 @pytest.fixture(autouse=True)
