@@ -8,7 +8,7 @@ import pytest
 
 from flows.demo.traffic import Counts, Report, WrongRow
 from steps.errors import RolloutError, Stopped
-from tests.applications.scenarios import FAULTY, expect
+from tests.applications.scenarios import FAULTY, SCENARIOS, expect
 from tests.applications.stage import HabitStage
 from tests.applications.traffic_table import README, Scenario, broken_promises, markdown, render
 
@@ -59,12 +59,13 @@ def test_a_client_that_is_alone_in_its_line_has_its_own_pace_in_its_gaps() -> No
     assert broken_promises(slow) == []
 
 
-def test_the_readmes_table_is_made_anew() -> None:
+def test_the_readmes_table_is_made_anew_and_has_every_scenario() -> None:
     text = README.read_text()
     fresh = render(text, [scenario()])
 
     assert fresh.count("| default path |") == 2
     assert render(fresh, [scenario()]) == fresh
+    assert [line.split("**")[1] for line in text.splitlines() if line.startswith("| **")] == [*SCENARIOS]
 
 
 def test_a_fault_that_was_not_met_ends_the_scenario() -> None:
