@@ -19,7 +19,8 @@ from tests.mysql.passing import MAPPED, ledger_of, walk
 from tests.plans import STATE, small
 
 ROWS = 203
-LANES = ("backfill.mode=full_speed", "backfill.connections=3", "backfill.first_chunk_rows=5", "backfill.largest_chunk_rows=5")
+LANES = ("backfill.mode=full_speed", "backfill.connections=3", "backfill.first_chunk_rows=5", "backfill.largest_chunk_rows=5",
+         "backfill.target_ms=5000")
 
 
 @pytest.fixture

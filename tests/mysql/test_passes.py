@@ -22,7 +22,7 @@ from tests.mysql.passing import MAPPED, ledger_of, walk
 from tests.plans import ADD_STATE, STATE, Renamed, small
 
 BOTH = [ADD_STATE, Renamed("doneAt", "finishedAt"), Renamed("note", "internalNote")]
-CHUNKS = ("backfill.first_chunk_rows=5", "backfill.largest_chunk_rows=5")
+CHUNKS = ("backfill.first_chunk_rows=5", "backfill.largest_chunk_rows=5", "backfill.target_ms=5000")
 ADDED = (f"{STATE}, ADD COLUMN finishedAt DATETIME(3) NULL, ADD COLUMN internalNote TEXT NULL, ADD COLUMN touched DATETIME(6) NOT NULL "
          "DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6)")
 Fill = Callable[..., Disagreement]

@@ -24,7 +24,7 @@ from tests.conftest import STATUSES, App
 from tests.plans import STATE, small
 
 Fill = Callable[..., Disagreement]
-CHUNKS = ("backfill.first_chunk_rows=5", "backfill.largest_chunk_rows=5")
+CHUNKS = ("backfill.first_chunk_rows=5", "backfill.largest_chunk_rows=5", "backfill.target_ms=5000")
 
 
 @pytest.fixture
