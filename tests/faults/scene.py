@@ -53,8 +53,9 @@ class Scene:
                                          **{**stage.remembered(known=point.series == "live"), **self.more})
         self.told = told
         if not told.get("paused"):
-            self.ended = told
-            self.wrong.append(f"never came to {point.key} but ended with {told.get('ended')}: {told.get('said')}")
+            self.ended, self.hit = told, False
+            if told.get("ended"):  # else it passed fewer points than before: a hold that was given back early makes more of them
+                self.wrong.append(f"never came to {point.key} but ended with {told.get('ended')}: {told.get('said')}")
             return False
         self.struck()
         return True

@@ -11,6 +11,9 @@ from tests.faults.points import Point
 from tests.faults.scene import Scene
 from tests.faults.world import World
 
+HURRY = ("gap_wait_s=1",)
+"""For kinds that hold the table, or a backup's lock, until the tool has ended: it looks for a gap for two minutes, else."""
+
 STOPPED = frozenset({0, 4})
 KILLED = frozenset({0, 4, -9})
 

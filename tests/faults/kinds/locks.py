@@ -8,11 +8,10 @@ from collections.abc import Callable
 import pymysql
 
 from flows.demo.traffic.generations import TABLE
-from tests.faults.kinds.kind import Kind, outside_holds
+from tests.faults.kinds.kind import HURRY, Kind, outside_holds
 from tests.faults.points import Point
 from tests.faults.scene import Scene
 
-HURRY = ("gap_wait_s=1",)
 A_WHILE_S = 0.7
 READS = (f"SELECT COUNT(*) FROM {TABLE}",)
 LOCKS_ROWS = (f"SELECT id FROM {TABLE} FOR UPDATE SKIP LOCKED",)
