@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from flows import rollback as ways_back
@@ -12,9 +13,22 @@ from flows import rollout as runbook
 from flows.conductor import Conductor
 from flows.params import Request, RollbackRequest, RunRequest, Target
 from flows.repeated import repeated
-from steps import acknowledged, catalogue, checks, ddl, end_blockers, handover, holders, plan_loader, pre_deploy, room
+from steps import (
+    acknowledged,
+    cancellable,
+    cancellation,
+    catalogue,
+    checks,
+    ddl,
+    end_blockers,
+    handover,
+    holders,
+    plan_loader,
+    pre_deploy,
+    room,
+)
 from steps.errors import Busy, FindingsRefused, LockTimeout, LockWaited, Refused, Stopped, WrongUsage
-from steps.mysql import VALUE
+from steps.mysql import VALUE, Session
 from steps.ownership import forget_dead, lock_name
 from steps.passes import Progress
 from steps.phase import Phase
@@ -26,6 +40,8 @@ CONFIRMATIONS = {"canary", "cleanup", "cleanup-dependents", "cleanup-unseen", "d
                  "purge-archive", room.SPACE}
 ACCEPT_KEYS = CONFIRMATIONS | {key for check in checks.CHECKS for key in check.accepts}
 UNSEEN = {f"could-not-look:{check.name}" for check in checks.CHECKS}
+ON_RECORD_BY_ITSELF = {"plan", "by", "reason"}
+KILL_WITHIN_S = 5
 
 
 @dataclass
@@ -46,7 +62,7 @@ class Result:
 @contextmanager
 def desk(request: Request, database: Database, confirm: Callable[[str], bool] | None = None,
          told: Callable[[Progress], None] = lambda _: None) -> Iterator[Rollout]:
-    """The rollout *request* speaks of, opened for looking."""
+    """The rollout *request* speaks of, opened for looking. Until it is closed SIGINT and SIGTERM stop it at the next safe edge."""
     plan = plan_loader.load(request.plan, request.settings)
     for key in request.accept:
         if key not in ACCEPT_KEYS | UNSEEN:
@@ -54,7 +70,8 @@ def desk(request: Request, database: Database, confirm: Callable[[str], bool] | 
                              f"known: {', '.join(sorted(ACCEPT_KEYS))}, and could-not-look:CHECK with the name of a check")
     person = Person(request.by, request.reason, request.deployed_by, confirm)
     accepted = frozenset([*request.accept, *(["blockers"] if request.end_blockers else [])])
-    with opened(plan, database, person, accepted) as rollout:
+    beside = partial(Session, database, read_timeout_s=KILL_WITHIN_S)
+    with cancellation.heeded(lambda: cancellable.end_lasting(database, beside)), opened(plan, database, person, accepted) as rollout:
         rollout.told = told
         if request.end_blockers:
             rollout.blocked = end_blockers.ender(rollout)
@@ -78,6 +95,7 @@ def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
 
     Raises: what :func:`flows.rollout.forward` raises, and
         Refused: findings that stop the rollout; nothing was touched.
+        Cancelled: the run was asked to stop, and did at a safe edge.
     """
     if nothing_to_run(rollout, request):
         return Result("run", "nothing to do")
@@ -86,11 +104,16 @@ def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     _refuse_half_way_back(rollout)
     warnings = conduct.task("pre-checks", lambda: refuse_findings(rollout)) + _may_not_end(rollout, request)
     runbook.refuse_gaps(rollout, _phases(request))
-    with owned(rollout, "run", request.model_dump(mode="json", exclude={"plan", "by", "reason"})), _holder_named(rollout):
+    with owned(rollout, "run", _options(request, conduct)), _holder_named(rollout):
         acknowledged.on_record(rollout, warnings)
         todo = runbook.pending(rollout, _phases(request))  # another run may have ended while this one looked
         runbook.forward(rollout, conduct, _phases(request))
         return Result("run", "done" if todo else "nothing to do", [phase.value for phase in todo], warnings, rollout.ledger.run_id)
+
+
+def _options(request: Request, conduct: Conductor) -> dict[str, Any]:
+    """What the run was asked for, and Prefect's name for it, so that what Prefect missed of it can be told later."""
+    return request.model_dump(mode="json", exclude=ON_RECORD_BY_ITSELF) | ({"flow_run": conduct.flow_run} if conduct.flow_run else {})
 
 
 @contextmanager
@@ -124,7 +147,7 @@ def what_to_undo(rollout: Rollout, request: RollbackRequest) -> tuple[list[Phase
 
 
 def rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor) -> Result:
-    """Undo what *request* asks for. Raises what :func:`flows.rollback.backward` raises; a second call does nothing."""
+    """Undo what *request* asks for. Raises Cancelled as :func:`run`, and what :func:`flows.rollback.backward` raises. Safe to repeat."""
     phases, anything = what_to_undo(rollout, request)
     if not anything:
         return Result("rollback", "nothing to do")
@@ -132,7 +155,7 @@ def rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor) -> 
     refuse_other_plans(rollout)
     ways_back.prepare(rollout, phases, drop_added=request.drop_added)
     warnings = _may_not_end(rollout, request)
-    with owned(rollout, "rollback", request.model_dump(mode="json", exclude={"plan", "by", "reason"})), _holder_named(rollout):
+    with owned(rollout, "rollback", _options(request, conduct)), _holder_named(rollout):
         acknowledged.on_record(rollout, warnings)
         ways_back.backward(rollout, conduct, phases, drop_added=request.drop_added)
         return Result("rollback", "done", [phase.value for phase in phases], warnings, rollout.ledger.run_id)

@@ -19,7 +19,7 @@ import sqlalchemy
 from pymysql.constants import CLIENT
 from sqlalchemy.pool import NullPool
 
-from steps import entry, session_settings
+from steps import cancellable, entry, session_settings
 from steps.errors import ConnectionLost, LockTimeout, Refused, StatementFailed, Unreachable
 from steps.masking import mask, without_contents
 from steps.target import Target
@@ -160,7 +160,7 @@ class Session:
     def _cursor(self, sql: str) -> Iterator[Any]:
         """A cursor whose driver errors come out as ours, with *sql* as it may be shown."""
         try:
-            with self._connection.cursor() as cursor:
+            with cancellable.statement(self), self._connection.cursor() as cursor:
                 yield cursor
         except pymysql.err.Error as error:
             raise _failure(error, shown(sql)) from None

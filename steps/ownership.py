@@ -14,6 +14,7 @@ import threading
 import uuid
 from typing import Self
 
+from steps import cancellable
 from steps.errors import Busy, OwnershipLost, StatementFailed
 from steps.ledger import Ledger
 from steps.mysql import VALUE, Session
@@ -43,6 +44,7 @@ class Ownership:
         self.schema, self.table, self.plan_id = ledger.key
         self.name, self.token = lock_name(self.schema, self.table), uuid.uuid4().hex
         self._session = Session(target, read_timeout_s=30)
+        cancellable.spared(self._session)
         self._one_at_a_time = threading.Lock()
         self._ended = threading.Event()
         self._beat = threading.Thread(target=self._keep_beating, name="rollout-heartbeat", daemon=True)

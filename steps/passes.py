@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from steps import catalogue, lanes, quarantine, waits
+from steps.cancellation import Cancelled
 from steps.chunks import Fixer, filled_column_is_indexed, refuse_too_many, spared
 from steps.errors import StatementFailed, Stopped
 from steps.keyset import Key, decode, encode, shown_key
@@ -54,7 +55,7 @@ def fill(walk: Walk, ledger: Ledger, name: str, told: Callable[[Progress], None]
     with nullcontext() if indexed else spared(walk), Throttle(ledger, name, walk.settings) as throttle:
         try:
             left = _sweeps(walk, throttle, pace, indexed=indexed)
-        except Stopped:
+        except (Stopped, Cancelled):
             throttle.sum_up(pace, "stopped")
             raise
         throttle.sum_up(pace)
