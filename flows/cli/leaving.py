@@ -28,6 +28,8 @@ def leaves(code: int) -> None:
 
 def _leave(code: int) -> None:
     threading.Event().wait(LEAVE_WITHIN_S)
+    if not getattr(threading, "_SHUTTING_DOWN", True):
+        return  # somebody called the command line from a program of theirs, which goes on
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

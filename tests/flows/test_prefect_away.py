@@ -7,15 +7,22 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from sqlalchemy import make_url
 
-from steps.target import ENVIRONMENT
+from flows import actions, report
+from flows.cli import performing
+from flows.cli.ending import Ending
+from flows.params import RunRequest
+from steps.rollout import Rollout
+from steps.target import ENVIRONMENT, Target
 from tests.conftest import App
 from tests.doubles.api_relay import ApiRelay
 
+Rollouts = Callable[..., Rollout]
 NOWHERE = "http://127.0.0.1:9/api"
 LONGEST_S = 60
 LATER = "rollout report ai_analysis_job --sync"
@@ -47,8 +54,6 @@ def test_a_dead_api_does_not_stop_the_run_is_said_and_told_later(prefect_server:
     assert dict(seeded.rows("SELECT phase, state FROM _rollout_phase")) == ALL_DONE
     assert seeded.rows("SELECT verb, exit_code, outcome FROM _rollout_run") == [("run", 0, "done")]
 
-    still_away = rollout(url, *LATER.split()[1:], "--json", PREFECT_API_URL=NOWHERE, PREFECT_HOME=str(tmp_path))
-    assert (still_away.returncode, json.loads(still_away.stdout)["subject"]) == (4, f"Prefect API {NOWHERE}")
     told = rollout(url, *LATER.split()[1:], "--json", PREFECT_API_URL=str(PREFECT_API_URL.value()))
     assert told.returncode == 0, told.stderr
     summary = json.loads(told.stdout)["prefect"]
@@ -56,12 +61,14 @@ def test_a_dead_api_does_not_stop_the_run_is_said_and_told_later(prefect_server:
     assert summary["events"] == seeded.value("SELECT COUNT(*) FROM _rollout_event")
 
 
-@pytest.mark.parametrize("trouble", ["gone", "silent", "failing"])
+@pytest.mark.parametrize("trouble", ["gone", "silent"])
 def test_an_api_that_falls_out_on_the_way_costs_the_cockpit_alone(
-        prefect_server: None, seeded: App, url: str, tmp_path: Path, trouble: str) -> None:
+        prefect_server: None, seeded: App, url: str, rollouts: Rollouts, tmp_path: Path, trouble: str) -> None:
     """Between two phases; the exit code is the database work's, and what Prefect missed is told to its end afterwards."""
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_API_URL
+
+    from flows import telling
 
     waits = f"deploy.command=touch {tmp_path}/begun; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
     with ApiRelay(str(PREFECT_API_URL.value())) as relay:
@@ -84,10 +91,8 @@ def test_an_api_that_falls_out_on_the_way_costs_the_cockpit_alone(
     assert seeded.rows("SELECT verb, exit_code, outcome FROM _rollout_run") == [("run", 0, "done")]
     with get_client(sync_client=True) as client:
         assert not client.read_flow_run(document["prefect"]["flow_run"]).state.is_final()  # type: ignore[union-attr]
-        told = rollout(url, *LATER.split()[1:], "--json", PREFECT_API_URL=str(PREFECT_API_URL.value()))
-        assert told.returncode == 0, told.stderr
-        assert json.loads(told.stdout)["prefect"] | {"api": "", "events": 0} == {
-            "api": "", "runs": 0, "completed": 1, "events": 0, "known": 0, "at_work": 0}
+        summary = telling.sync(report.audit_trail(rollouts().ledger), at_work=False)
+        assert (summary.runs, summary.completed, summary.known) == (0, 1, 0)
         assert client.read_flow_run(document["prefect"]["flow_run"]).state.name == "Completed"  # type: ignore[union-attr]
 
 
@@ -101,6 +106,46 @@ def test_an_api_in_trouble_is_asked_once_and_told_nothing(prefect_server: None, 
         assert api.why_not() is None
         getattr(relay, trouble)()
         assert api.why_not()
+
+
+def performed(database: Target) -> Ending:
+    """A run through Prefect in this process."""
+    end = Ending(as_json=True)
+    settings = ["deploy.command=true", "deploy.rollback_command=true"]
+    request = RunRequest(plan="ai_analysis_job", by="ann", reason="due", database="command line", settings=settings)
+    performing.perform(request, database, end, performing.Ask(end, quiet=True), prefect=True)
+    return end
+
+
+def test_a_fault_of_ours_is_not_tried_again_without_prefect(
+        prefect_server: None, seeded: App, database: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[object] = []
+
+    def faulty(*_: object) -> None:
+        tried.append(1)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(actions, "run", faulty)
+
+    with pytest.raises(ZeroDivisionError):
+        performed(database)
+    assert tried == [1]
+
+
+def test_where_prefect_lets_no_task_run_the_run_goes_on_without_it_and_says_so(
+        prefect_server: None, seeded: App, database: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows import tasks
+
+    def refused(name: str, *_: object, **_more: object) -> None:
+        raise tasks.CockpitTrouble(f"Prefect ended task {name} as NotReady")
+
+    monkeypatch.setattr(tasks, "_as_task", refused)
+
+    document = performed(database).document
+
+    assert (document["outcome"], document["phases"]) == ("done", list(ALL_DONE))
+    assert (document["prefect"]["told"], document["prefect"]["reason"]) == (False, "Prefect ended task pre-checks as NotReady")
+    assert dict(seeded.rows("SELECT phase, state FROM _rollout_phase")) == ALL_DONE
 
 
 def test_what_the_command_line_tells_prefect_holds_no_secret(prefect_server: None, seeded: App, url: str, tmp_path: Path) -> None:
