@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,22 +10,19 @@ from typing import Any
 from flows import rollback as ways_back
 from flows import rollout as runbook
 from flows.conductor import Conductor
+from flows.desk import desk
 from flows.params import Request, RollbackRequest, RunRequest, Target
 from flows.repeated import repeated
-from steps import acknowledged, catalogue, checks, ddl, end_blockers, failover, handover, holders, plan_loader, pre_deploy, room
+from steps import acknowledged, catalogue, checks, ddl, end_blockers, failover, handover, holders, pre_deploy, room
 from steps.errors import Busy, FindingsRefused, LockTimeout, LockWaited, Refused, Stopped, WrongUsage
 from steps.mysql import VALUE
 from steps.ownership import forget_dead, lock_name
-from steps.passes import Progress
 from steps.phase import Phase
 from steps.plan_identity import refuse_other_plans, same_plan
-from steps.rollout import Person, Rollout, opened, owned
-from steps.target import Target as Database
+from steps.rollout import Rollout, owned
 
-CONFIRMATIONS = {"canary", "cleanup", "cleanup-dependents", "cleanup-unseen", "discard-added", "fleet-unseen", "forget-added",
-                 failover.ACCEPT, "purge-archive", room.SPACE}
-ACCEPT_KEYS = CONFIRMATIONS | {key for check in checks.CHECKS for key in check.accepts}
-UNSEEN = {f"could-not-look:{check.name}" for check in checks.CHECKS}
+__all__ = ["Result", "desk", "nothing_to_run", "refuse_findings", "rollback", "run"]
+ON_RECORD_BY_ITSELF = {"plan", "by", "reason"}
 
 
 @dataclass
@@ -41,24 +38,6 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         return {"verb": self.verb, "outcome": self.outcome, "phases": self.did, "run_id": self.run_id,
                 "warnings": [vars(finding) for finding in self.warnings]}
-
-
-@contextmanager
-def desk(request: Request, database: Database, confirm: Callable[[str], bool] | None = None,
-         told: Callable[[Progress], None] = lambda _: None) -> Iterator[Rollout]:
-    """The rollout *request* speaks of, opened for looking."""
-    plan = plan_loader.load(request.plan, request.settings)
-    for key in request.accept:
-        if key not in ACCEPT_KEYS | UNSEEN:
-            raise WrongUsage(f"--accept {key}", "is no key of any finding or confirmation",
-                             f"known: {', '.join(sorted(ACCEPT_KEYS))}, and could-not-look:CHECK with the name of a check")
-    person = Person(request.by, request.reason, request.deployed_by, confirm)
-    accepted = frozenset([*request.accept, *(["blockers"] if request.end_blockers else [])])
-    with opened(plan, database, person, accepted) as rollout:
-        rollout.told = told
-        if request.end_blockers:
-            rollout.blocked = end_blockers.ender(rollout)
-        yield rollout
 
 
 def nothing_to_run(rollout: Rollout, request: RunRequest) -> bool:
@@ -78,6 +57,7 @@ def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
 
     Raises: what :func:`flows.rollout.forward` raises, and
         Refused: findings that stop the rollout; nothing was touched.
+        Cancelled: the run was asked to stop, and did at a safe edge.
     """
     if nothing_to_run(rollout, request):
         return Result("run", "nothing to do")
@@ -87,12 +67,17 @@ def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     failover.refuse_forgotten(rollout, back=False)
     warnings = conduct.task("pre-checks", lambda: refuse_findings(rollout)) + _may_not_end(rollout, request)
     runbook.refuse_gaps(rollout, _phases(request))
-    with owned(rollout, "run", request.model_dump(mode="json", exclude={"plan", "by", "reason"})), _holder_named(rollout):
+    with owned(rollout, "run", _options(request, conduct)), _holder_named(rollout):
         failover.on_record(rollout)
         acknowledged.on_record(rollout, warnings)
         todo = runbook.pending(rollout, _phases(request))  # another run may have ended while this one looked
         runbook.forward(rollout, conduct, _phases(request))
         return Result("run", "done" if todo else "nothing to do", [phase.value for phase in todo], warnings, rollout.ledger.run_id)
+
+
+def _options(request: Request, conduct: Conductor) -> dict[str, Any]:
+    """What the run was asked for, and Prefect's name for it, so that what Prefect missed of it can be told later."""
+    return request.model_dump(mode="json", exclude=ON_RECORD_BY_ITSELF) | ({"flow_run": conduct.flow_run} if conduct.flow_run else {})
 
 
 @contextmanager
@@ -126,7 +111,7 @@ def what_to_undo(rollout: Rollout, request: RollbackRequest) -> tuple[list[Phase
 
 
 def rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor) -> Result:
-    """Undo what *request* asks for. Raises what :func:`flows.rollback.backward` raises; a second call does nothing."""
+    """Undo what *request* asks for. Raises Cancelled as :func:`run`, and what :func:`flows.rollback.backward` raises. Safe to repeat."""
     phases, anything = what_to_undo(rollout, request)
     if not anything:
         return Result("rollback", "nothing to do")
@@ -135,7 +120,7 @@ def rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor) -> 
     failover.refuse_forgotten(rollout, back=True)
     ways_back.prepare(rollout, phases, drop_added=request.drop_added)
     warnings = _may_not_end(rollout, request)
-    with owned(rollout, "rollback", request.model_dump(mode="json", exclude={"plan", "by", "reason"})), _holder_named(rollout):
+    with owned(rollout, "rollback", _options(request, conduct)), _holder_named(rollout):
         failover.on_record(rollout)
         acknowledged.on_record(rollout, warnings)
         ways_back.backward(rollout, conduct, phases, drop_added=request.drop_added)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from steps import cancellation
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
 from steps.step import Step
@@ -27,7 +28,10 @@ class PhaseModule(Protocol):
 
 
 class Conductor(Protocol):
-    """Calls a phase's steps in order; the first error ends it."""
+    """Calls a phase's steps in order; the first error ends it. Before each step is an edge, where a cancelled run stops."""
+
+    flow_run: str | None
+    """Prefect's name for this run, where it has one; into the ledger, so that nothing is told twice."""
 
     def phase(self, name: str, steps: list[Step], rollout: Rollout) -> None:
         """Carry out *steps* as one phase (or one way back) called *name*."""
@@ -39,9 +43,12 @@ class Conductor(Protocol):
 class PlainConductor:
     """Calls every step directly; needs no Prefect."""
 
+    flow_run: str | None = None
+
     def phase(self, name: str, steps: list[Step], rollout: Rollout) -> None:
         rollout.say("phase begins", phase=name)
         for step in steps:
+            cancellation.edge()
             outcome: Outcome = step.run()
             rollout.say("step ended", phase=name, step=step.name, outcome=outcome.value)
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from flows import actions, cockpit
 from flows.params import Request, RollbackRequest, RunRequest, Through
+from flows.states import STATE_NAMES
+from steps.cancellation import Cancelled
 from steps.errors import EXIT_CODES, RolloutError, WrongUsage
 from steps.masking import mask
 from steps.passes import Progress
@@ -23,21 +25,28 @@ cockpit.prepare()
 from prefect import flow  # noqa: E402  # only after the settings above
 from prefect.client.schemas.objects import State  # noqa: E402
 from prefect.flows import Flow  # noqa: E402
+from prefect.states import Cancelled as CancelledState  # noqa: E402
 from prefect.states import Completed, Failed  # noqa: E402
 
-from flows.tasks import PrefectConductor  # noqa: E402
+from flows.tasks import CockpitTrouble, PrefectConductor  # noqa: E402
 
-STATE_NAMES = {3: "Refused", 4: "Stopped", 5: "RolledBack", 6: "Busy", 7: "RollbackFailed"}
+TAG = "mysql-rollout"
 
 
 class Call:
-    """What the command line hands to a flow that must not become a stored parameter, and what comes back."""
+    """
+    What the command line hands to a flow that must not become a stored parameter, and what comes back: a result or what was raised.
+
+    Neither of them when Prefect's own trouble kept the work from beginning or cut it short. `untold` says what Prefect missed, and why.
+    """
 
     def __init__(self, database: Target | None = None, confirm: Callable[[str], bool] | None = None,
                  told: Callable[[Progress], None] = lambda _: None, request: Request | None = None) -> None:
         self.database, self.confirm, self.told, self.request = database, confirm, told, request
         self.result: actions.Result | None = None
-        self.error: RolloutError | None = None
+        self.error: Exception | Cancelled | None = None
+        self.flow_run: str | None = None
+        self.untold = ""
 
 
 current: ContextVar[Call | None] = ContextVar("rollout_call", default=None)
@@ -58,18 +67,30 @@ def database_of(name: str) -> Target:
     raise WrongUsage(f"database {name}", "is known on the command line only", "use env or secret:NAME")
 
 
-def _told(request: Request, action: Callable[[Rollout], actions.Result]) -> State[Any]:
+def _told(request: Request, action: Callable[[Rollout, PrefectConductor], actions.Result]) -> State[Any]:
     """Run *action* and end the flow with a state that a list of runs can be read by; errors never look green."""
-    call = current.get() or Call()
+    call, conduct = current.get() or Call(), PrefectConductor()
+    call.flow_run = conduct.flow_run
     cockpit.log_to()
     try:
         database = call.database or database_of(request.database)
         with actions.desk(call.request or request, database, call.confirm, call.told) as rollout:
-            call.result = action(rollout)
+            call.result = action(rollout, conduct)
     except RolloutError as error:
         call.error = error
         return Failed(name=STATE_NAMES.get(error.exit_code, "Failed"), message=mask(f"{error} (exit {error.exit_code}: "
                       f"{EXIT_CODES[error.exit_code]})"))
+    except Cancelled as cancelled:
+        call.error = cancelled
+        return CancelledState(message=f"{cancelled.reason}; {cancelled.remedy}")
+    except CockpitTrouble as trouble:
+        conduct.untold = str(trouble)
+        raise
+    except Exception as fault:
+        call.error = fault
+        raise
+    finally:
+        call.untold = conduct.untold
     name = "NothingToDo" if call.result.outcome == "nothing to do" else "Completed"
     return Completed(name=name, message=f"{call.result.outcome}: {', '.join(call.result.did)}" if call.result.did else call.result.outcome)
 
@@ -77,13 +98,13 @@ def _told(request: Request, action: Callable[[Rollout], actions.Result]) -> Stat
 @flow(name="rollout", flow_run_name="rollout {request.plan} by {request.by}", persist_result=False)
 def rollout(request: RunRequest) -> State[Any]:
     """Take one table and its application through the phases of its plan, from where they stand."""
-    return _told(request, lambda desk: actions.run(desk, request, PrefectConductor()))
+    return _told(request, lambda desk, conduct: actions.run(desk, request, conduct))
 
 
 @flow(name="rollback", flow_run_name="rollback {request.plan} by {request.by}", persist_result=False)
 def rollback(request: RollbackRequest) -> State[Any]:
     """Go back: to the end of a phase, or to V0."""
-    return _told(request, lambda desk: actions.rollback(desk, request, PrefectConductor()))
+    return _told(request, lambda desk, conduct: actions.rollback(desk, request, conduct))
 
 
 def _rollback_of(phase: Through) -> Flow[[RollbackRequest], State[Any]]:
@@ -91,7 +112,7 @@ def _rollback_of(phase: Through) -> Flow[[RollbackRequest], State[Any]]:
 
     def undo(request: RollbackRequest) -> State[Any]:
         one = request.model_copy(update={"phase": phase, "to": None})
-        return _told(one, lambda desk: actions.rollback(desk, one, PrefectConductor()))
+        return _told(one, lambda desk, conduct: actions.rollback(desk, one, conduct))
 
     undo.__name__ = undo.__qualname__ = f"rollback_{phase.value}"
     undo.__doc__ = f"Undo phase {phase.value}; refused while a later phase stands."
@@ -109,12 +130,19 @@ FLOWS = (rollout, rollback, rollback_pre_deploy, rollback_deploy, rollback_backf
          rollback_cleanup)
 
 
+def served() -> list[Any]:
+    """
+    Every flow as a deployment. Without a concurrency limit of Prefect's: it takes a flow down, wherever that is, once its lease cannot be
+    renewed because the API is away; ours is in MySQL, and says Busy.
+    """
+    from prefect.types.entrypoint import EntrypointType  # noqa: PLC0415  # as the runner
+
+    return [each.to_deployment(name=each.name, tags=[TAG], entrypoint_type=EntrypointType.MODULE_PATH) for each in FLOWS]
+
+
 def serve() -> None:
     """Serve every flow as a deployment, to be triggered in the UI; ends with SIGTERM or Ctrl-C."""
     from prefect import serve as prefect_serve  # noqa: PLC0415  # pulls in the runner
     from prefect.deployments.runner import RunnerDeployment  # noqa: PLC0415
-    from prefect.types.entrypoint import EntrypointType  # noqa: PLC0415
 
-    made = [each.to_deployment(name=each.name, tags=["mysql-rollout"], concurrency_limit=1, entrypoint_type=EntrypointType.MODULE_PATH)
-            for each in FLOWS]
-    prefect_serve(*[deployment for deployment in made if isinstance(deployment, RunnerDeployment)])
+    prefect_serve(*[deployment for deployment in served() if isinstance(deployment, RunnerDeployment)])

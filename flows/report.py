@@ -115,15 +115,18 @@ def page(trail: dict[str, Any], rollout: Rollout) -> str:
                      f"<p>{html.escape(run['reason'] + _accepted(run))}<br>"
                      f"{run['started_at']} to {run['ended_at'] or '…'}, exit {run['exit_code']}: {html.escape(run['outcome'] or '-')}</p>")
         parts.append("<table><tr>" + "".join(f"<th>{column}" for column in COLUMNS) + "</tr>")
-        for event in run["events"]:
-            shown_as = {"duration_ms": _number(event["duration_ms"]), "detail": _detail(event["detail"])}
-            cells = [shown_as[c] if c in shown_as else "" if event[c] is None else str(event[c]) for c in COLUMNS]
-            parts.append(f"<tr class={html.escape(event['outcome'].split()[0])}>" + "".join(
-                f"<td><pre>{html.escape(cell)}</pre>" for cell in cells) + "</tr>")
+        parts += [f"<tr class={html.escape(event['outcome'].split()[0])}>" + "".join(
+            f"<td><pre>{html.escape(cell)}</pre>" for cell in cells(event)) + "</tr>" for event in run["events"]]
         parts.append("</table>")
     if trail.get("repository"):
         parts.append(repository.section(trail["repository"]))
     return "\n".join(parts)
+
+
+def cells(event: dict[str, Any]) -> list[str]:
+    """One event of the trail as the texts of :data:`COLUMNS`."""
+    shown_as = {"duration_ms": _number(event["duration_ms"]), "detail": _detail(event["detail"])}
+    return [shown_as[c] if c in shown_as else "" if event[c] is None else str(event[c]) for c in COLUMNS]
 
 
 def _accepted(run: dict[str, Any]) -> str:

@@ -27,13 +27,13 @@ def standing(rollout: Rollout) -> dict[str, Any]:
     phases = [{"phase": phase.value, "state": recorded.get(phase, {}).get("state", "not begun"),
                "at": recorded.get(phase, {}).get("at"), "detail": recorded.get(phase, {}).get("detail", {})} for phase in FORWARD]
     known = rollout.ledger.plan()
-    schema, owner = _schema(rollout, begun=known is not None), _owner(rollout)
+    schema, at_work = _schema(rollout, begun=known is not None), owner(rollout)
     return {"table": f"{rollout.schema}.{rollout.table}", "plan": rollout.plan.id, "path": rollout.plan.plan.path,
             "same_plan_as_begun": not plan_differences(rollout) if known else None,
             "contract": _contract(rollout, phases), "phases": phases, **schema,
-            "passes": passing.passes(rollout.ledger, at_work=bool(owner and owner["alive"]),
+            "passes": passing.passes(rollout.ledger, at_work=bool(at_work and at_work["alive"]),
                                      planned_limit=rollout.plan.backfill.rows_per_s),
-            "connection": transport.told(rollout.session), "working_on_it": owner, "next": _next(rollout, phases, schema),
+            "connection": transport.told(rollout.session), "working_on_it": at_work, "next": _next(rollout, phases, schema),
             "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan),
             "handover_left": handover_names.left(rollout.session, rollout.schema, rollout.table)}
 
@@ -62,7 +62,8 @@ def _contract(rollout: Rollout, phases: list[dict[str, Any]]) -> list[str] | Non
     return contract.deviations(frozen, rollout.live(), stage, folds=folds(rollout.session))
 
 
-def _owner(rollout: Rollout) -> dict[str, Any] | None:
+def owner(rollout: Rollout) -> dict[str, Any] | None:
+    """Who has the table and whether they are alive; one who was killed is told until the next run."""
     rows = rollout.ledger.read(
         f"SELECT plan_id, actor, host, pid, taken_at, heartbeat_at, IS_USED_LOCK({VALUE}) IS NOT NULL FROM {rollout.ledger.table('owner')} "
         f"WHERE table_schema = {VALUE} AND table_name = {VALUE}", lock_name(rollout.schema, rollout.table), rollout.schema, rollout.table)

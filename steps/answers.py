@@ -60,8 +60,11 @@ _asking: list[threading.Thread] = []
 
 
 @contextmanager
-def awaited(session: Asked) -> Iterator[None]:
-    """While a statement of *session* is out, ask after it from time to time."""
+def awaited(session: Asked, is_patient: bool) -> Iterator[None]:
+    """While a statement of *session* is out, ask after it from time to time; where reads have a limit there is no need to."""
+    if not is_patient:
+        yield
+        return
     out = _Out(session, waits.now_s())
     with _lock:
         _out.add(out)

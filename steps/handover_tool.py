@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
-from steps import tls
+from steps import cancellation, tls
 from steps.errors import Stopped
 from steps.handover_hooks import HELD, HOOKS, LOOKING, NO_GAP, Orders
 from steps.masking import kept_back, mask
@@ -158,6 +158,7 @@ def copy(plan: Plan, target: Target, alter: str, new_table: str, orders: Orders,
 
     Raises:
         Stopped: it failed, or ran over `handover.deadline_s`; carries the end of what it said.
+        Cancelled: this run was asked to stop.
     """
     with private_folder(target) as folder, _running(arguments(plan, target, alter, new_table, folder), folder, orders) as process:
         too_late = threading.Event()
@@ -182,6 +183,7 @@ def copy(plan: Plan, target: Target, alter: str, new_table: str, orders: Orders,
                     elif line.endswith("Created triggers OK."):
                         watches.pop_all().close()
             code = process.wait()
+            cancellation.edge()  # before its end is taken for its own
         finally:
             late.cancel()
         if code or not any(line.startswith("Successfully altered") for line in said):
@@ -204,15 +206,20 @@ def _running(command: list[str], folder: Path, orders: Orders) -> Iterator[subpr
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=_environment() | orders.environment(),
                           errors="replace", start_new_session=True) as process:
         try:
-            yield process
+            with cancellation.ended_by(lambda: _hang_up(process)):
+                yield process
         finally:
             _end(process)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _hang_up(process: subprocess.Popen[str]) -> None:
     """Closing its input makes the shell between us end the tool; safe to repeat."""
     if process.stdin and not process.stdin.closed:
         process.stdin.close()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    _hang_up(process)
     try:
         process.wait(PATIENCE_S)
     except subprocess.TimeoutExpired:

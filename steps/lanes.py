@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 
-from steps import waits
+from steps import cancellation, waits
 from steps.chunks import Fixer, next_size, spared
 from steps.errors import Unreachable
 from steps.keyset import Key, Stretch, decode, encode
@@ -109,11 +109,13 @@ class Lanes:
             for thread in threads:
                 while thread.is_alive():
                     thread.join(TELL_EVERY_S)
+                    cancellation.edge()
                     self.pace.told(self.pace.progress())
         finally:
             self._ended.set()
             for thread in threads:
                 thread.join()
+        cancellation.edge()  # before what a lane raised, which was told the same
         if len(self._turned_away) == count:
             raise self._turned_away[0]
         if self._errors:

@@ -29,6 +29,7 @@ TABLES = ("meta", "plan", "run", "phase", "pass", "lane", "pace", "control", "qu
 OF_A_PASS = ("pass", "lane", "pace", "quarantine")
 NO_SUCH_TABLE, DENIED = 1146, {1044, 1142}
 STOPPED = 4
+CUT_SHORT = "interrupted"
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,9 @@ class Ledger:
         try:
             yield self.run_id
         except BaseException as error:
-            interrupted = isinstance(error, KeyboardInterrupt)
-            outcome = "interrupted" if interrupted else str(error) or type(error).__name__
-            self.end_run(STOPPED if interrupted else getattr(error, "exit_code", 1), outcome)
+            from_outside = not isinstance(error, Exception)  # Ctrl-C, SIGTERM, Prefect's own signals: no fault of ours
+            outcome = str(error) or (CUT_SHORT if from_outside else type(error).__name__)
+            self.end_run(STOPPED if from_outside else getattr(error, "exit_code", 1), outcome)
             raise
         self.end_run(0, "done")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import socket
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Self
 
 import pymysql
@@ -19,7 +19,7 @@ import sqlalchemy
 from pymysql.constants import CLIENT
 from sqlalchemy.pool import NullPool
 
-from steps import answers, entry, session_settings, tcp, tls
+from steps import answers, cancellable, entry, session_settings, tcp, tls
 from steps.errors import ConnectionLost, Refused, StatementFailed
 from steps.masking import mask
 from steps.quoting import LONGEST_NAME, VALUE, byte_literal, literal, quote
@@ -132,7 +132,7 @@ class Session:
     def _cursor(self, sql: str) -> Iterator[Any]:
         """A cursor whose driver errors come out as ours, with *sql* as it may be shown."""
         try:
-            with answers.awaited(self) if self._is_patient else nullcontext(), self._connection.cursor() as cursor:
+            with cancellable.statement(self), answers.awaited(self, self._is_patient), self._connection.cursor() as cursor:
                 yield cursor
         except pymysql.err.Error as error:
             raise _failure(error, shown(sql)) from None

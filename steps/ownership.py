@@ -15,6 +15,7 @@ import threading
 import uuid
 from typing import Self
 
+from steps import cancellable
 from steps.errors import Busy, ConnectionLost, OwnershipLost, StatementFailed
 from steps.ledger import Ledger
 from steps.mysql import VALUE, Session, Waits
@@ -50,6 +51,7 @@ class Ownership:
         self.schema, self.table, self.plan_id = ledger.key
         self.name, self.token = lock_name(self.schema, self.table), uuid.uuid4().hex
         self._session = Session(target, read_timeout_s=30, waits=Waits(silence_s=max(1, round(BEATS_MISSED * heartbeat_s))))
+        cancellable.spared(self._session)
         self._one_at_a_time = threading.Lock()
         self._ended = threading.Event()
         self._beat = threading.Thread(target=self._keep_beating, name="rollout-heartbeat", daemon=True)

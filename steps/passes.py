@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 from steps import catalogue, exact_look, lanes, quarantine, waits
+from steps.cancellation import Cancelled
 from steps.chunks import Fixer, filled_column_is_indexed, refuse_too_many, spared
 from steps.errors import StatementFailed, Stopped
 from steps.exact_look import Disagreement
@@ -42,7 +43,7 @@ def fill(walk: Walk, ledger: Ledger, name: str, told: Callable[[Progress], None]
     with nullcontext() if indexed else spared(walk), Throttle(ledger, name, walk.settings) as throttle:
         try:
             left = _sweeps(walk, throttle, pace, indexed=indexed)
-        except Stopped:
+        except (Stopped, Cancelled):
             throttle.sum_up(pace, "stopped")
             raise
         throttle.sum_up(pace)

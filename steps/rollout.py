@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from steps import catalogue, control, rehearsal, server_trouble, sync, waits
+from steps import cancellable, cancellation, catalogue, control, rehearsal, server_trouble, sync, waits
 from steps.agreement import Pair
 from steps.errors import Refused, StatementFailed
 from steps.hold import Limits
@@ -76,7 +76,8 @@ class Rollout:
         return Limits(self.plan.plan.max_stall_ms, self.plan.plan.gap_wait_s, "no-gap" in self.accepted, self.blocked)
 
     def check_owner(self, session: Session | None = None) -> None:
-        """Assert before every statement that changes something that the table is still ours (case C93)."""
+        """Assert before every statement that changes something that the table is still ours (case C93); an edge where a run may stop."""
+        cancellation.edge()
         if self.owner:
             self.owner.check(session or self.session)
 
@@ -186,9 +187,9 @@ class Rollout:
         try:
             yield facts
         except BaseException as error:
-            text = str(error) or type(error).__name__
+            text, how = str(error) or type(error).__name__, "failed" if isinstance(error, Exception) else "cancelled"
             with suppress(StatementFailed):  # the error itself matters more than that it could not be written down
-                self.record(Event(phase.value, step, "failed", direction, statement, (waits.now_s() - began) * 1000,
+                self.record(Event(phase.value, step, how, direction, statement, (waits.now_s() - began) * 1000,
                                   detail={"error": shown(text)[:1000]}))
             raise
         rows, what = facts.pop("rows", None), facts.pop("outcome", outcome)
@@ -200,6 +201,7 @@ def opened(plan: Plan, target: Target, person: Person, accepted: frozenset[str] 
     """A rollout that may look but does not own the table yet; closes every session at the end."""
     with Session(target) as session, Session(target, read_timeout_s=60) as for_ledger, Session(target, read_timeout_s=30) as third, \
             server_trouble.explains():
+        cancellable.spared(for_ledger, third)
         target, plan = spelled(session, target, plan)
         ledger = Ledger(for_ledger, target.schema, plan.table, plan.id, plan.plan.ledger_schema)
         yield Rollout(plan, target, person, accepted, session, ledger, Watchdog(third))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steps import canary, catalogue, sync
+from steps.cancellation import Cancelled
 from steps.errors import Refused, StatementFailed, Stopped
 from steps.hold import hold
 from steps.mysql import Session, quote
@@ -32,7 +33,7 @@ def put_on(rollout: Rollout, session: Session, phase: Phase) -> None:
         if "canary" not in rollout.accepted:
             _take_off(rollout, session, wanted, phase)
             raise Stopped(could_not_look.subject, could_not_look.reason, could_not_look.remedy) from None
-    except (Stopped, StatementFailed):  # the canary failed, or met locks
+    except (Stopped, StatementFailed, Cancelled):  # the canary failed, met locks, or was cut short
         _take_off(rollout, session, wanted, phase)
         raise
 

@@ -9,14 +9,27 @@ from typing import TypeVar
 
 import tenacity
 
+from steps import cancellation
 from steps.errors import ConnectionLost, RolloutError
 
 T = TypeVar("T")
+SLICE_S = 0.1
 
 
 def sleep_s(seconds: float) -> None:
-    """Wait *seconds*. Everybody waits through this name, looked up at call time."""
-    time.sleep(seconds)
+    """
+    Wait *seconds*, an edge all the while. Everybody waits through this name, looked up at call time.
+
+    Raises:
+        Cancelled: the run was asked to stop.
+    """
+    until_s = now_s() + seconds
+    while True:
+        cancellation.edge()
+        left_s = until_s - now_s()
+        if left_s <= 0:
+            return
+        time.sleep(min(left_s, SLICE_S))
 
 
 def now_s() -> float:

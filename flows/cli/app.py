@@ -6,10 +6,12 @@ import json
 import signal
 import sys
 from types import FrameType
+from typing import NoReturn
 
 import typer
 
-from flows.cli import backfill, check, demo, plan, rehearse, report, rollback, run, serve, status, uninstall
+from flows.cli import backfill, check, demo, leaving, plan, rehearse, report, rollback, run, serve, status, uninstall
+from steps.cancellation import Cancelled
 from steps.errors import EXIT_CODES
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
@@ -25,20 +27,25 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     try:
         code = app(standalone_mode=False)  # returns the code of a typer.Exit instead of raising it
-        sys.exit(code if isinstance(code, int) else 0)
+        _exit(code if isinstance(code, int) else 0)
     except typer.Exit as ended:
-        sys.exit(ended.exit_code)
+        _exit(ended.exit_code)
     except typer.Abort:
-        sys.exit(4)
+        _exit(4)
     except typer.BadParameter as error:
         _wrong_usage(error.format_message())
     except typer.TyperException as error:
         _wrong_usage(str(error) or type(error).__name__)
 
 
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    """SIGTERM ends a run as Ctrl-C does: sessions closed, locks gone with them, on record; the same command continues."""
-    raise KeyboardInterrupt
+def _stop(number: int, _frame: FrameType | None) -> None:
+    """SIGTERM ends a command as Ctrl-C does; once a run has begun both are heeded at its safe edges (:mod:`steps.cancellation`)."""
+    raise Cancelled(signal.Signals(number).name)
+
+
+def _exit(code: int) -> NoReturn:
+    leaving.leaves(code)
+    sys.exit(code)
 
 
 def _wrong_usage(message: str) -> None:

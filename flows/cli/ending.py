@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from flows import cockpit
+from steps.cancellation import Cancelled
 from steps.errors import EXIT_CODES, FindingsRefused, RolloutError, WrongUsage
 from steps.masking import mask, masked
 
@@ -47,6 +48,13 @@ class Ending:
         self.say(f"{EXIT_CODES[code]} [{type(error).__name__}]\n{error}")
         return code
 
+    def cancelled(self, asked: Cancelled) -> int:
+        """Say that the command was asked to stop, and return its exit code."""
+        self.document |= {"outcome": EXIT_CODES[asked.exit_code], "error": str(asked), "kind": Cancelled.__name__,
+                          "subject": asked.subject, "reason": asked.reason, "remedy": asked.remedy}
+        self.say(f"{asked.reason}; {asked.remedy}")
+        return asked.exit_code
+
     def write(self, exit_code: int) -> None:
         if self.as_json:
             sys.stdout.write(json.dumps(masked({**self.document, "exit_code": exit_code}), default=str, indent=2) + "\n")
@@ -73,10 +81,8 @@ def ending(*, as_json: bool) -> Iterator[Ending]:
         code = end.failed(error)
     except ValidationError as error:
         code = end.failed(_wrong_words(error))
-    except KeyboardInterrupt:
-        code = 4
-        end.document |= {"outcome": EXIT_CODES[code], "error": "interrupted"}
-        end.say("interrupted; the same command continues")
+    except KeyboardInterrupt as asked:
+        code = end.cancelled(asked if isinstance(asked, Cancelled) else Cancelled("SIGINT"))
     except (typer.Exit, typer.Abort):
         raise
     except Exception as error:

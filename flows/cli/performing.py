@@ -9,14 +9,14 @@ from rich.console import Console
 from rich.progress_bar import ProgressBar
 
 from flows import actions, cockpit
+from flows.cli import leaving
 from flows.cli.ending import Ending
 from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest
-from steps import passing, waits
+from steps import cancellation, passing, waits
 from steps.errors import Stopped
 from steps.masking import masked
 from steps.passes import Progress
-from steps.rollout import log
 from steps.target import Target
 
 TELL_EVERY_S = 1.0
@@ -30,9 +30,10 @@ class Ask:
         self.end, self.quiet = end, quiet
 
     def confirm(self, what: str) -> bool:
-        """Whether the person types `yes` to *what*."""
+        """Whether the person types `yes` to *what*; Ctrl-C is an answer too."""
         self.end.say(f"Please confirm: {what}. Type yes when it is so.")
-        return sys.stdin.readline().strip().lower() == "yes"
+        with cancellation.at_once():
+            return sys.stdin.readline().strip().lower() == "yes"
 
     def before_starting(self, what: str) -> None:
         """
@@ -43,7 +44,9 @@ class Ask:
         """
         if sys.stdin.isatty() and not self.quiet:
             self.end.say(f"About to {what}. Continue? [y/N]")
-            if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            with cancellation.at_once():
+                said = sys.stdin.readline().strip().lower()
+            if said not in ("y", "yes"):
                 raise Stopped("command", "was not confirmed", "nothing was done")
 
 
@@ -92,25 +95,45 @@ def _plainly(request: RunRequest | RollbackRequest, database: Target, end: Endin
 def _with_prefect(request: RunRequest | RollbackRequest, database: Target, end: Ending,
                   confirm: Callable[[str], bool] | None) -> actions.Result | None:
     """
-    The result, or None when Prefect could not be reached before anything began. What the body did counts, whatever Prefect
-    makes of it afterwards (case C101).
+    The result, or None when Prefect could not be reached before anything began, or fell out with us on the way: then the same goes on
+    without it. What the body did counts, whatever Prefect makes of it afterwards (case C101).
     """
     cockpit.prepare(quiet=True)
-    from flows import deployments  # noqa: PLC0415  # importing Prefect takes seconds
+    from flows import api, deployments  # noqa: PLC0415  # importing Prefect takes seconds
 
+    why_not = api.why_not()
+    if why_not:
+        _untold(request, end, why_not)
+        return None
+    leaving.by_deadline()
     call = deployments.Call(database, confirm, progress_told(end), request)
     texts = ("by", "reason", "settings", "accept", "deployed_by")
     shown = request.model_copy(update={name: masked(getattr(request, name)) for name in texts})  # Prefect stores it in clear
     token = deployments.current.set(call)
+    trouble: BaseException | None = None
     try:
         if isinstance(request, RunRequest):
             deployments.rollout(shown, return_state=True)
         else:
             deployments.rollback(shown, return_state=True)
-    except Exception as trouble:  # noqa: BLE001  # Prefect's own trouble is told, the database's is in call.error
-        log.warning("Prefect is in trouble; the ledger has the audit trail", reason=type(trouble).__name__)
+    except BaseException as caught:  # noqa: BLE001  # Prefect's own trouble is told, the database's is in call.error
+        trouble = caught
     finally:
         deployments.current.reset(token)
+    untold = call.untold or (api.told(trouble) if trouble and trouble is not call.error else "")
+    if untold:
+        _untold(request, end, untold, call.flow_run)
+    else:
+        end.document["prefect"] = {"told": True, "flow_run": call.flow_run}
     if call.error:
         raise call.error
+    if call.result is None and trouble and not isinstance(trouble, Exception):
+        raise trouble  # a signal, before anything began
     return call.result
+
+
+def _untold(request: RunRequest | RollbackRequest, end: Ending, why: str, flow_run: str | None = None) -> None:
+    """Say once what Prefect missed, and the command that tells it later; the exit code is the database work's."""
+    remedy = f"rollout report {request.plan} --sync"
+    end.document["prefect"] = {"told": False, "flow_run": flow_run, "reason": why, "remedy": remedy}
+    end.say(f"Prefect could not be told ({why}); the ledger has all of it, and `{remedy}` tells it later")

@@ -49,19 +49,20 @@ class Stage:
                        for name, keys in tables.items())
         written(self.folder, head=head, tail=f"{SYNC}{text}\n{cleanup}")
 
-    def _rollout(self, accepted: tuple[str, ...], deployed_by: str | None) -> Rollout:
+    def rollout(self, accepted: tuple[str, ...] = (), deployed_by: str | None = None) -> Rollout:
+        """One that looks; closed with the stage."""
         plan = plan_loader.load(str(self.folder))
         return self.stack.enter_context(opened(plan, self.target, Person("tester", "because", deployed_by), frozenset(accepted)))
 
     def run(self, through: Through = Through.DEPLOY, accepted: tuple[str, ...] = ACCEPTED, deployed_by: str | None = None,
             conductor: PlainConductor | None = None) -> actions.Result:
         request = RunRequest(plan=str(self.folder), by="tester", reason="because", through=through)
-        return actions.run(self._rollout(accepted, deployed_by), request, conductor or PlainConductor())
+        return actions.run(self.rollout(accepted, deployed_by), request, conductor or PlainConductor())
 
     def back(self, phase: Through = Through.DEPLOY, accepted: tuple[str, ...] = ACCEPTED,
              deployed_by: str | None = None) -> actions.Result:
         request = RollbackRequest(plan=str(self.folder), by="tester", reason="because", phase=phase)
-        return actions.rollback(self._rollout(accepted, deployed_by), request, PlainConductor())
+        return actions.rollback(self.rollout(accepted, deployed_by), request, PlainConductor())
 
     def process(self, verb: str = "run", *words: str) -> subprocess.Popen[str]:
         """`rollout run --through deploy`, or another *verb* with its *words*, as a process of its own, to be killed."""
@@ -74,7 +75,7 @@ class Stage:
 
     def standing(self) -> dict[str, Any]:
         """What `rollout status` tells."""
-        return standing(self._rollout((), None))
+        return standing(self.rollout())
 
     def phase(self, name: str = "deploy") -> tuple[str, dict[str, Any]]:
         found = self.app.rows("SELECT state, detail FROM _rollout_phase WHERE phase = %s", name)

@@ -298,13 +298,13 @@ def test_an_unknown_secret_block_is_refused_by_name(journey: Journey) -> None:
 
 def test_every_flow_can_be_served_and_asks_for_who_and_why(prefect_server: None) -> None:
     from prefect.flows import load_flow_from_entrypoint
-    from prefect.types.entrypoint import EntrypointType
 
     from flows import deployments
 
-    assert [each.name for each in deployments.FLOWS] == ["rollout", "rollback", *(f"rollback_{phase.value}" for phase in Through)]
-    for each in deployments.FLOWS:
-        made = each.to_deployment(name=each.name, entrypoint_type=EntrypointType.MODULE_PATH)
+    served = deployments.served()
+    assert [each.name for each in served] == ["rollout", "rollback", *(f"rollback_{phase.value}" for phase in Through)]
+    for each, made in zip(deployments.FLOWS, served, strict=True):
+        assert made.concurrency_limit is None  # its lease takes a healthy flow down when the API is away
         schema = made._parameter_openapi_schema.model_dump()
         (definition,) = [d for name, d in schema["definitions"].items() if name.endswith("Request")]
         assert {"plan", "by", "reason"} <= set(definition["required"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from steps import masking
+from steps.cancellation import Cancelled
 from steps.errors import ConnectionLost, OwnershipLost, Refused, Stopped
 from steps.ledger import SCHEMA_VERSION, TABLES, Event, Ledger
 from steps.mysql import VALUE, Session, quote
@@ -78,7 +79,8 @@ def test_a_run_is_recorded_from_start_to_end(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(("error", "code", "outcome"), [
-    (Stopped("t", "held", "wait"), 4, "t: held; wait"), (ValueError("odd"), 1, "odd"), (KeyboardInterrupt(), 4, "interrupted")])
+    (Stopped("t", "held", "wait"), 4, "t: held; wait"), (ValueError("odd"), 1, "odd"), (KeyboardInterrupt(), 4, "interrupted"),
+    (Cancelled("SIGTERM"), 4, "cancelled by SIGTERM"), (SystemExit(), 4, "interrupted")])  # Prefect's own signals are none of Exception
 def test_how_a_run_failed_is_recorded_and_raised_on(ledger: Ledger, error: BaseException, code: int, outcome: str) -> None:
     ledger.create()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from flows import checks_readme
-from flows.actions import ACCEPT_KEYS
 from flows.cli.app import app
+from flows.desk import ACCEPT_KEYS
 from flows.params import Through
 from steps import deploys
 from steps.checks import CHECKS

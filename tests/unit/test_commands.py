@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from steps import masking, waits
+from steps import cancellation, commands, masking, waits
 from steps.commands import run_command
 from steps.target import ENVIRONMENT
 from tests.plans import small
@@ -55,6 +56,27 @@ def test_a_command_over_its_deadline_is_ended_with_all_its_children(tmp_path: Pa
     code, output = run_command(f"sleep 300 & echo $! > {pid_file}; echo begun; wait", 0.5, {})
 
     assert (code, output) == (None, "begun\n")
+    until = waits.now_s() + 5
+    while _alive(int(pid_file.read_text())) and waits.now_s() < until:
+        waits.sleep_s(0.01)
+    assert not _alive(int(pid_file.read_text()))
+
+
+def test_who_left_the_commands_group_and_holds_its_output_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "GRACE_S", 0.1)
+    pid_file = tmp_path / "pid"
+
+    ended = run_command(f"setsid sleep 600 & echo $! > {pid_file}; echo begun; wait", 0.5, {})
+
+    os.kill(int(pid_file.read_text()), signal.SIGKILL)
+    assert ended == (None, "begun\n")
+
+
+def test_a_command_is_ended_with_the_run_that_is_cancelled(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    with cancellation.heeded(lambda: None), pytest.raises(cancellation.Cancelled):
+        run_command(f"sleep 300 & echo $! > {pid_file}; kill -TERM {os.getpid()}; wait", 200, {})
+
     until = waits.now_s() + 5
     while _alive(int(pid_file.read_text())) and waits.now_s() < until:
         waits.sleep_s(0.01)

@@ -1,0 +1,40 @@
+"""Opening a rollout for a request: its plan with overrides, its accept keys, its person; signals stop it at the next safe edge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from flows.params import Request
+from steps import cancellable, cancellation, checks, end_blockers, failover, plan_loader, room
+from steps.errors import WrongUsage
+from steps.mysql import Session
+from steps.passes import Progress
+from steps.rollout import Person, Rollout, opened
+from steps.target import Target as Database
+
+CONFIRMATIONS = {"canary", "cleanup", "cleanup-dependents", "cleanup-unseen", "discard-added", "fleet-unseen", "forget-added",
+                 failover.ACCEPT, "purge-archive", room.SPACE}
+ACCEPT_KEYS = CONFIRMATIONS | {key for check in checks.CHECKS for key in check.accepts}
+UNSEEN = {f"could-not-look:{check.name}" for check in checks.CHECKS}
+KILL_WITHIN_S = 5
+
+
+@contextmanager
+def desk(request: Request, database: Database, confirm: Callable[[str], bool] | None = None,
+         told: Callable[[Progress], None] = lambda _: None) -> Iterator[Rollout]:
+    """The rollout *request* speaks of, opened for looking. Until it is closed SIGINT and SIGTERM stop it at the next safe edge."""
+    plan = plan_loader.load(request.plan, request.settings)
+    for key in request.accept:
+        if key not in ACCEPT_KEYS | UNSEEN:
+            raise WrongUsage(f"--accept {key}", "is no key of any finding or confirmation",
+                             f"known: {', '.join(sorted(ACCEPT_KEYS))}, and could-not-look:CHECK with the name of a check")
+    person = Person(request.by, request.reason, request.deployed_by, confirm)
+    accepted = frozenset([*request.accept, *(["blockers"] if request.end_blockers else [])])
+    beside = partial(Session, database, read_timeout_s=KILL_WITHIN_S)
+    with cancellation.heeded(lambda: cancellable.end_lasting(database, beside)), opened(plan, database, person, accepted) as rollout:
+        rollout.told = told
+        if request.end_blockers:
+            rollout.blocked = end_blockers.ender(rollout)
+        yield rollout

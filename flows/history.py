@@ -1,0 +1,135 @@
+"""
+A run as the ledger has it, in Prefect's words: a flow run, its phases and what was done in them as task runs, one page that tells it all.
+
+Prefect-free. Every name and key is made of the ledger's own, so that the same run is told in the same words whenever it is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from flows.report import cells
+from flows.states import STATE_NAMES, UNTOLD
+from steps import acknowledged
+from steps.cancellation import CANCELLED_BY
+from steps.ledger import CUT_SHORT
+from steps.masking import mask, masked
+from steps.phase import Phase
+
+TOLD_LATER = "told-later"
+COMPLETED, FAILED, CANCELLED, CRASHED = "COMPLETED", "FAILED", "CANCELLED", "CRASHED"
+BESIDE = (acknowledged.ACCEPTED, acknowledged.TOLD, UNTOLD)
+LONGEST_PAGE = 50_000
+FLOWS = {"run": "rollout"}
+Ending = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A phase, or one thing done in the phase called *parent*; *after* is the phase before it. *ending* is Prefect's type and name."""
+
+    key: str
+    name: str
+    began: datetime
+    ended: datetime
+    ending: Ending
+    message: str = ""
+    parent: str | None = None
+    after: str | None = None
+
+
+@dataclass(frozen=True)
+class Told:
+    """One run of the ledger. *flow_run* is what Prefect called it, where it knew of it; *missed* whether it missed part of it."""
+
+    run_id: str
+    plan: str
+    flow: str
+    name: str
+    parameters: dict[str, Any]
+    began: datetime
+    ended: datetime
+    ending: Ending
+    message: str
+    flow_run: str | None
+    missed: bool
+    done: tuple[Done, ...]
+    events: int
+    page: str
+
+
+def told(trail: dict[str, Any], run: dict[str, Any]) -> Told:
+    """One run of :func:`flows.report.audit_trail`; one that never ended was killed, so ask only of those that nobody is at work on."""
+    events, ending = run["events"], _ending(run)
+    began = _time(run["started_at"])
+    ended = _time(run["ended_at"] or (events[-1]["at"] if events else run["started_at"]))
+    options = dict(run["options"] or {})
+    flow_run = options.pop("flow_run", None)
+    flow = FLOWS.get(run["verb"], run["verb"])
+    request = options | {"plan": trail["plan"], "by": run["actor"], "reason": run["reason"]}
+    message = mask(f"{run['outcome'] or 'never ended: killed or lost'}. By the ledger, from {run['started_at']} to "
+                   f"{run['ended_at'] or 'its end unseen'}, exit {run['exit_code']}")
+    return Told(run["run_id"], trail["plan"], flow, mask(f"{flow} {trail['plan']} by {run['actor']}"),
+                {"request": masked(request)}, began, ended, ending, message, flow_run, any(e["outcome"] == UNTOLD for e in events),
+                tuple(_done([e for e in events if e["outcome"] not in BESIDE], ending)), len(events), _page(trail, run, message))
+
+
+def _ending(run: dict[str, Any]) -> Ending:
+    code, outcome = run["exit_code"], run["outcome"] or ""
+    if code is None:
+        return CRASHED, "Crashed"
+    if code == 0:
+        return COMPLETED, "Completed"
+    if outcome == CUT_SHORT or outcome.startswith(CANCELLED_BY):
+        return CANCELLED, "Cancelled"
+    return FAILED, STATE_NAMES.get(code, "Failed")
+
+
+def _how(event: dict[str, Any]) -> Ending:
+    return {"failed": (FAILED, "Failed"), "cancelled": (CANCELLED, "Cancelled")}.get(event["outcome"], (COMPLETED, "Completed"))
+
+
+def _done(events: list[dict[str, Any]], ending: Ending) -> list[Done]:
+    """Each stretch of events of one phase and direction, followed by what was done in it. A run that was cut short ended in its last."""
+    stretches: list[list[dict[str, Any]]] = []
+    for event in events:
+        if not stretches or _phase(stretches[-1][0]) != _phase(event):
+            stretches.append([])
+        stretches[-1].append(event)
+    found: list[Done] = []
+    before: str | None = None
+    for stretch in stretches:
+        name, key = _phase(stretch[0]), f"phase-{stretch[0]['id']}"
+        how = ending if ending[0] in (CANCELLED, CRASHED) and stretch is stretches[-1] else _how(stretch[-1])
+        found.append(Done(key, name, min(map(_began, stretch)), _time(stretch[-1]["at"]), how, after=before))
+        for event in stretch:
+            what = "; ".join([event["outcome"], *(f"{name} = {value}" for name, value in (event["detail"] or {}).items())])
+            found.append(Done(f"event-{event['id']}", event["step"], _began(event), _time(event["at"]), _how(event), mask(what)[:2000],
+                              parent=key))
+        before = key
+    return found
+
+
+def _phase(event: dict[str, Any]) -> str:
+    if event["direction"] == "back":
+        return f"rollback of {event['phase']}"
+    return Phase(event["phase"]).label if event["phase"] in set(Phase) else str(event["phase"])
+
+
+def _began(event: dict[str, Any]) -> datetime:
+    return _time(event["at"]) - timedelta(milliseconds=event["duration_ms"] or 0)
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _page(trail: dict[str, Any], run: dict[str, Any], message: str) -> str:
+    lines = [f"# {run['verb']} by {run['actor']}", "", f"Table `{trail['table']}`, plan `{trail['plan']}`: {run['reason']}", "", message,
+             "", "| at | phase | direction | step | outcome | ms | rows |", "|---|---|---|---|---|---:|---:|"]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells(event)[:7]) + " |" for event in run["events"]]
+    lines += ["", "## SQL and commands", ""]
+    lines += [f"```\n{event['statement']}\n```" for event in run["events"] if event["statement"]]
+    return mask("\n".join(lines))[:LONGEST_PAGE]

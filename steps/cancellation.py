@@ -1,0 +1,154 @@
+"""
+Ctrl-C, SIGTERM and Cancel in the Prefect UI stop a run at its next safe edge: never half-way through a statement or a record.
+
+A signal leaves a mark, and :func:`edge` raises it where something is about to begin: before a statement, in a wait, between two steps.
+What the main thread waits for meanwhile, a long statement or a program, is ended from a thread beside it.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+
+import structlog
+
+LOOK_EVERY_S = 0.1
+END_EVERY_S = 0.5
+PATIENCE_S = 10.0  # after that no edge is waited for; a runner of Prefect's kills after 30 s
+CANCELLED_BY = "cancelled by "
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
+
+
+class Cancelled(KeyboardInterrupt):
+    """
+    A person or the system asked the run to stop by *signal_name*; nothing is half done, and the same command continues.
+
+    A KeyboardInterrupt, so that nothing on its way takes it for an error of the database, of a command or of a check.
+    """
+
+    exit_code = 4
+    subject = "this run"
+    remedy = "nothing is half done; the same command continues"
+
+    def __init__(self, signal_name: str) -> None:
+        super().__init__(signal_name)
+        self.reason = CANCELLED_BY + signal_name
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass
+class _Asked:
+    """What was asked for and how far that is; *enders* end what somebody waits for."""
+
+    by: str = ""
+    raised: bool = False
+    at_once: bool = False
+    heeding: bool = False
+    enders: list[Callable[[], None]] = field(default_factory=list)
+
+
+_asked = _Asked()
+
+
+def edge(*, only_main: bool = False) -> None:
+    """
+    Nothing is half done here: stop if that was asked for.
+
+    In the main thread only the first call raises, since what comes after it is the way out: roll back, release, record. In the thread of
+    a lane each call does; *only_main* spares threads that nobody waits for.
+
+    Raises:
+        Cancelled: see there.
+    """
+    if not _asked.by:
+        return
+    if threading.current_thread() is threading.main_thread():
+        if _asked.raised:
+            return
+        _asked.raised = True
+    elif only_main:
+        return
+    raise Cancelled(_asked.by)
+
+
+@contextmanager
+def heeded(end_statements: Callable[[], None]) -> Iterator[None]:
+    """
+    Until it ends SIGINT and SIGTERM are heeded at edges. Only in the main thread, and only the outermost; else nothing changes.
+
+    *end_statements* is called, from another thread and as often as need be, to end statements that have run for a while.
+    """
+    if _asked.heeding or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _asked.by, _asked.raised, _asked.at_once, _asked.heeding = "", False, False, True
+    ended = threading.Event()
+    beside = threading.Thread(target=_end_what_runs, args=(ended,), name="rollout-cancel", daemon=True)
+    handlers = [signal.signal(number, _mark) for number in SIGNALS]
+    try:
+        beside.start()
+        with ended_by(end_statements):
+            yield
+    finally:
+        ended.set()
+        for number, handler in zip(SIGNALS, handlers, strict=True):
+            signal.signal(number, handler)
+        beside.join()
+        _asked.by, _asked.raised, _asked.at_once, _asked.heeding = "", False, False, False
+
+
+@contextmanager
+def ended_by(end: Callable[[], None]) -> Iterator[None]:
+    """*end* ends what the block waits for; called from another thread, more than once, when the run is asked to stop."""
+    _asked.enders.append(end)
+    try:
+        yield
+    finally:
+        _asked.enders.remove(end)
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """A question to a person: nothing is under way, so a signal stops the run then and there."""
+    edge()
+    _asked.at_once = True
+    try:
+        yield
+    finally:
+        _asked.at_once = False
+
+
+def _mark(number: int, _frame: FrameType | None) -> None:
+    """Takes no lock and writes nothing: it may come in the middle of anything. A second signal asks for nothing new."""
+    if not _asked.by:
+        _asked.by = signal.Signals(number).name
+    if _asked.at_once:
+        edge()
+
+
+def _end_what_runs(ended: threading.Event) -> None:
+    waited_s = 0.0
+    while not ended.wait(LOOK_EVERY_S):
+        if not _asked.by or _asked.raised:
+            continue
+        if not waited_s:
+            log.warning("stopping at the next safe edge", asked_by=_asked.by)
+        waited_s = _end_once(ended, waited_s)
+
+
+def _end_once(ended: threading.Event, waited_s: float) -> float:
+    """End what runs now, wait a moment; how long has been waited by then."""
+    for end in tuple(_asked.enders):
+        end()
+    if waited_s >= PATIENCE_S:
+        _asked.at_once = True
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+    ended.wait(END_EVERY_S)
+    return waited_s + END_EVERY_S
