@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 BLOCK = 4096
+TRIES = 50
 
 
 class NoSmallDiskError(RuntimeError):
@@ -35,9 +37,17 @@ class SmallDisk:
         return found.f_bavail * found.f_frsize
 
     def fill(self, leave_kb: int = 0) -> None:
-        """Take all room but *leave_kb*."""
+        """Take all room but *leave_kb*, also while others take some: what is left when nobody has moved for a try is nothing."""
         with self._ballast.open("ab") as ballast:
-            os.posix_fallocate(ballast.fileno(), 0, max(BLOCK, ballast.tell() + self.free_bytes - leave_kb * 1024))
+            for _ in range(TRIES):
+                try:
+                    size = os.fstat(ballast.fileno()).st_size
+                    os.posix_fallocate(ballast.fileno(), 0, max(BLOCK, size + self.free_bytes - leave_kb * 1024))
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                if self.free_bytes <= leave_kb * 1024:
+                    return
 
     def empty(self) -> None:
         """There is room again. Safe to repeat."""

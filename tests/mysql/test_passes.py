@@ -336,6 +336,7 @@ def test_round_trips_that_outlast_the_target_do_not_shrink_chunks_to_a_row(sessi
     """On a busy machine each round trip waits for its turn; the work on the rows is what chunks follow."""
     clock = [1000.0]
     monkeypatch.setattr(waits, "now_s", lambda: clock[0])
+    monkeypatch.setattr(waits, "sleep_s", lambda seconds: clock.append(clock.pop() + seconds))
     real, sizes = Session.run, list[int]()
 
     def slow(self: Session, sql: str, *values: object) -> int:

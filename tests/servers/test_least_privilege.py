@@ -22,7 +22,8 @@ WORDS = (PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED
          "cleanup.deploy=true", "--set", "cleanup.rollback_deploy=true", "--set", "cleanup.min_age_s=0", "--set", "cleanup.observe_s=0",
          "--set", "cleanup.cooling_s=0")
 OPTIONAL = {need for need in NEEDS if need.lost}
-EACH = [(need, right) for need in NEEDS if need.on not in ("parents", "leaves") for right in need.rights]
+SHIPPED = plan_loader.load("ai_analysis_job")
+EACH = [(need, right) for need in NEEDS if need.on not in ("parents", "leaves") and need.when(SHIPPED) for right in need.rights]
 UNSEEN = ("--set", "backfill.max_history_length=0")
 WITHIN = {"table", "schema", "relatives"}
 Grant = Callable[..., Target]

@@ -79,7 +79,7 @@ def test_a_shadow_write_of_the_application_is_no_part_of_the_plans_identity(tmp_
 
 
 def test_all_findings_come_at_once(tmp_path: Path) -> None:
-    written(tmp_path, head="max_stall_ms = 1\ntypo = 2", tail=SYNC + "\n[backfill]\ntarget_ms = 1\n")
+    written(tmp_path, head="max_stall_ms = 1\ntypo = 2", tail=SYNC + "\n[backfill]\ntarget_ms = 0\n")
 
     with pytest.raises(PlanInvalid) as raised:
         load(tmp_path)

@@ -42,7 +42,8 @@ class Kind:
 
     *points* is how many points of each command are tried beside the drawn ones. *settings* are plan keys that the command gets beside
     those of every victim, *more* is for the victim (:func:`tests.faults.victim.child`). *ends* are the codes that the disturbed
-    command may end with; 3 is one more of them before the table was taken.
+    command may end with; 3 is one more of them before the table was taken. *keeps_sessions*: the server does not learn that its client
+    is gone, so a session that sleeps may be left; what it holds may not.
     """
 
     name: str
@@ -52,4 +53,5 @@ class Kind:
     settings: tuple[str, ...] = ()
     ends: frozenset[int] = STOPPED
     more: dict[str, Any] = field(default_factory=dict)
+    keeps_sessions: bool = False
     around: Callable[[World], AbstractContextManager[World]] | None = None

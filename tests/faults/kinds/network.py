@@ -124,12 +124,13 @@ KINDS = (
     *(Kind(f"answer lost: {name}", lost((name,), "cut"), FITS.get(name, _live), more=QUICKLY, around=through_a_proxy)
       for name in (*MAIN, "others")),
     *(Kind(f"answer lost, server kept: {name}", lost((name,), "half"), FITS.get(name, _live), points=3, more=QUICKLY,
-           around=through_a_proxy) for name in ("worker", "lock", "others")),
-    *(Kind(f"silent: {name}", lost((name,), "silent"), FITS.get(name, _live), points=3, more=QUICKLY, around=through_a_proxy)
+           keeps_sessions=True, around=through_a_proxy) for name in ("worker", "lock", "others")),
+    *(Kind(f"silent: {name}", lost((name,), "silent"), FITS.get(name, _live), points=3, more=QUICKLY, keeps_sessions=True,
+           around=through_a_proxy)
       for name in (*MAIN, "others")),
     Kind("answers lost: all", lost(ALL, "cut"), points=4, more=QUICKLY, around=through_a_proxy),
-    Kind("silent: all", silent, points=4, more=QUICKLY, around=through_a_proxy),
+    Kind("silent: all", silent, points=4, more=QUICKLY, keeps_sessions=True, around=through_a_proxy),
     Kind("nobody let in", refused, points=3, more=QUICKLY, around=through_a_proxy),
     Kind("reset, nobody let in for a while", refused_for_a_while, points=3, more=QUICKLY, around=through_a_proxy),
-    Kind("reset, let in and not answered", swallowed, points=2, more=QUICKLY, around=through_a_proxy),
+    Kind("reset, let in and not answered", swallowed, points=2, more=QUICKLY, keeps_sessions=True, around=through_a_proxy),
 )
