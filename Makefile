@@ -19,7 +19,7 @@ demo: setup ## private MySQL, live traffic, all six phases and back, in one go
 test: setup ## the whole suite against a real MySQL
 	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder -m 'not docker'
 
-traffic: setup ## real Prisma applications through every phase and back, as one table (about ten minutes on an idle machine; needs Node)
+traffic: setup ## real Prisma applications through every phase and back, as one table (about five minutes; needs Node)
 	$(BIN)/python -m tests.applications.traffic_table
 
 test-docker: setup ## the testcontainers way of getting a MySQL; needs Debian's docker.io, or any Docker engine
