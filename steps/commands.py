@@ -17,6 +17,11 @@ GRACE_S = 5
 SLICE_S = 0.1
 
 
+def handed_on(*but: str) -> dict[str, str]:
+    """The environment that a program of ours is given: this one's, without our logins (case C86) and without the variables *but*."""
+    return {key: value for key, value in os.environ.items() if key not in {ENVIRONMENT, *kept_back(), *but}}
+
+
 def run_command(command: str, deadline_s: float, extra: dict[str, str]) -> tuple[int | None, str]:
     """
     Run *command* in a shell: (exit code or None when it ran over *deadline_s*, the end of its masked output).
@@ -40,9 +45,8 @@ def run_program(words: Sequence[str], deadline_s: float, extra: dict[str, str], 
         OSError: there is no such program, or it may not be run.
         Cancelled: see there.
     """
-    environment = {key: value for key, value in os.environ.items() if key not in {ENVIRONMENT, *kept_back()}} | extra
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT if with_errors else subprocess.PIPE,
-                          stdin=subprocess.DEVNULL, env=environment, start_new_session=True, cwd=folder) as process:
+                          stdin=subprocess.DEVNULL, env=handed_on() | extra, start_new_session=True, cwd=folder) as process:
         try:
             output, errors = _ended_by_itself(process, deadline_s)
             code: int | None = process.returncode

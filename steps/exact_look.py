@@ -14,7 +14,6 @@ from steps import catalogue, waits
 from steps.chunks import next_size
 from steps.keyset import Key, shown_key
 from steps.ledger import Ledger
-from steps.mysql import VALUE
 from steps.pace import Pace, Progress
 from steps.throttle import Throttle
 from steps.walk import Walk
@@ -61,9 +60,8 @@ class _Counted(Brake):
 
     def begin(self) -> None:
         """Its row in the ledger, from nothing: a look that was ended half-way has proven nothing."""
-        ledger = self.throttle.ledger
-        ledger.session.run(f"REPLACE INTO {ledger.table('pass')} VALUES ({', '.join([VALUE] * 4)}, 1, NULL, 0, 0, UTC_TIMESTAMP(3), NULL)",
-                           *ledger.key, self.throttle.name)
+        self.throttle.ledger.reset_pass(self.throttle.name)
+        self.throttle.ledger.start_pass(self.throttle.name)
         self._written, self._written_s = 0, waits.now_s()
 
     def after(self, rows: int, rows_s: float, took_s: float) -> None:

@@ -21,11 +21,12 @@ from functools import cache
 from pathlib import Path
 
 from steps import cancellation, tls
+from steps.commands import handed_on
 from steps.errors import Stopped
 from steps.handover_hooks import HELD, HOOKS, LOOKING, NO_GAP, Orders
-from steps.masking import kept_back, mask
+from steps.masking import mask
 from steps.plan import Plan
-from steps.target import ENVIRONMENT, Target
+from steps.target import Target
 
 TOOL = "pt-online-schema-change"
 OLDEST = (3, 7)  # 3.2.1 fails on MySQL 8.4 and 9; 3.7.1 was measured
@@ -74,7 +75,7 @@ def _stated(found: str, _changed_ns: int) -> str:
 
 
 def _environment() -> dict[str, str]:
-    return {key: value for key, value in os.environ.items() if key not in {ENVIRONMENT, "PTDEBUG", *kept_back()}}
+    return handed_on("PTDEBUG")
 
 
 def _option(text: str) -> str:

@@ -115,6 +115,13 @@ def statements(text: str) -> list[str]:
     return [part for part in re.sub(r"--.*", "", text).split(";") if part.strip()]
 
 
+def make_old_database(app: App) -> None:
+    """The ADR's old tables in the schema that *app* uses, and one user."""
+    for statement in statements((SHIPPED / "baseline.sql").read_text()):
+        app.run(statement)
+    app.run("INSERT INTO `User` (id, email, updatedAt) VALUES ('u1', 'u1@example.org', UTC_TIMESTAMP(3))")
+
+
 @pytest.fixture
 def empty(server: Server) -> Iterator[Target]:
     """A schema of this test's own, empty, removed afterwards."""
@@ -133,9 +140,7 @@ def empty(server: Server) -> Iterator[Target]:
 def database(empty: Target) -> Target:
     """A schema with the ADR's old database and no rows but one user."""
     app = App(empty)
-    for statement in statements((SHIPPED / "baseline.sql").read_text()):
-        app.run(statement)
-    app.run("INSERT INTO `User` (id, email, updatedAt) VALUES ('u1', 'u1@example.org', UTC_TIMESTAMP(3))")
+    make_old_database(app)
     app.close()
     return empty
 

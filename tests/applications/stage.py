@@ -8,6 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -15,6 +16,7 @@ from flows import actions
 from flows.conductor import PlainConductor
 from flows.demo.traffic import Fleet, Report, WrongRow
 from flows.demo.traffic.process import NO_LABEL, URL_NAME
+from flows.demo.traffic.session import Session
 from flows.params import RollbackRequest, RunRequest
 from steps.rollout import Rollout
 from steps.step import Step
@@ -96,6 +98,11 @@ class Stage:
                                                   "accept": [*accept], **what})
         with actions.desk(request, self.database) as rollout:
             return actions.rollback(rollout, request, Labelled(self))
+
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
+        """The answer to *sql* in the stage's database, on a connection of its own."""
+        with closing(Session(self.url, "test")) as session:
+            return [tuple(row.values()) for row in session.rows(sql)]
 
     def switch(self) -> tuple[str, str]:
         """The settings by which shadow_write turns V1's own shadow write on, and its way back turns it off."""

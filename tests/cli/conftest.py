@@ -13,7 +13,7 @@ from deploy.mysql_server import Server
 from steps import rehearsal
 from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import DEPLOYED, PLAN, Call, caller
-from tests.conftest import SHIPPED, App, add_jobs, statements
+from tests.conftest import App, add_jobs, make_old_database
 from tests.remembered import remembered
 from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
@@ -57,9 +57,7 @@ def crowd(server: Server) -> Iterator[Target]:
     admin = App(target, "")
     admin.run(f"CREATE DATABASE `{target.schema}`")
     app = App(target)
-    for statement in statements((SHIPPED / "baseline.sql").read_text()):
-        app.run(statement)
-    app.run("INSERT INTO `User` (id, email, updatedAt) VALUES ('u1', 'u1@example.org', UTC_TIMESTAMP(3))")
+    make_old_database(app)
     add_jobs(app, 9)
     app.close()
     yield target

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from steps import control, exact_look, health, passes, passing, sync, throttle, waits
-from steps.errors import Stopped
+from steps.errors import OwnershipLost, Stopped
 from steps.exact_look import Disagreement
 from steps.health import Reading
 from steps.keyset import Keyset
@@ -197,6 +197,22 @@ def test_a_look_at_every_row_can_be_stopped_and_begins_anew(session: Session, pl
     assert ledger.passes()["parity"]["rows_examined"] == 40
 
 
+def test_whoever_lost_the_table_does_not_begin_a_look_on_record(session: Session, plan: Plan, history: App, ledger: Ledger,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = Walk(session, Keyset.of(session, str(session.schema), "job"), sync.pairs(session, plan, str(session.schema)), plan.backfill)
+    exact_look.looked(walk, ledger, "verify")
+    before = ledger.passes()
+
+    def lost(_: Session) -> None:
+        raise OwnershipLost("table job", "somebody else works on it")
+
+    monkeypatch.setattr(ledger, "fence", lost)
+    with pytest.raises(OwnershipLost):
+        exact_look.looked(walk, ledger, "verify")
+
+    assert ledger.passes() == before
+
+
 def test_an_unhealthy_server_is_waited_for(fill: Fill, history: App, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     values = iter([3, 99, None, 60, *[1] * 100])
 
@@ -309,10 +325,10 @@ def test_a_replica_that_hangs_holds_up_nobody(ledger: Ledger, monkeypatch: pytes
     answers.set()
 
 
-def test_while_it_waits_on_one_connection_somebody_is_told(fill: Fill, history: App, by_somebody: Ledger,
-                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def short_pause(ledger: Ledger, by_somebody: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody paused all passes, and takes that back when one first waits for it."""
     control.ask(by_somebody, control.PAUSE, "ann", "lunch")
-    seen: list[str] = []
     real = waits.sleep_s
 
     def then(seconds: float) -> None:
@@ -321,24 +337,20 @@ def test_while_it_waits_on_one_connection_somebody_is_told(fill: Fill, history: 
         real(seconds)
 
     monkeypatch.setattr(waits, "sleep_s", then)
+
+
+@pytest.mark.usefixtures("short_pause")
+def test_while_it_waits_on_one_connection_somebody_is_told(fill: Fill, history: App) -> None:
+    seen: list[str] = []
     fill(lambda progress: seen.append(progress.paused_for))
 
     assert seen[0] == "paused: ann asked for it: lunch"
     assert seen[-1] == ""
 
 
-def test_the_closing_look_can_be_paused_and_says_how_far_it_is(session: Session, plan: Plan, history: App, ledger: Ledger,
-                                                               by_somebody: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    control.ask(by_somebody, control.PAUSE, "ann", "lunch")
+@pytest.mark.usefixtures("short_pause")
+def test_the_closing_look_can_be_paused_and_says_how_far_it_is(session: Session, plan: Plan, history: App, ledger: Ledger) -> None:
     lines: list[str] = []
-    real = waits.sleep_s
-
-    def then(seconds: float) -> None:
-        if seconds == throttle.POLL_S:
-            control.ask(by_somebody, control.RUN, "ann", "back")
-        real(seconds)
-
-    monkeypatch.setattr(waits, "sleep_s", then)
     walk = Walk(session, Keyset.of(session, str(session.schema), "job"), sync.pairs(session, plan, str(session.schema)), plan.backfill)
     found = exact_look.looked(walk, ledger, "closing", lambda progress: lines.append(passing.line(progress)))
 

@@ -13,7 +13,7 @@ from deploy.mysql_server import Server, provide
 from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import Call, caller
 from tests.cli.conftest import quiet_afterwards  # noqa: F401  # used by being here
-from tests.conftest import SHIPPED, App, add_jobs, statements
+from tests.conftest import App, add_jobs, make_old_database
 from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
 
@@ -25,9 +25,7 @@ def seeded_on(server: Server, name: str = "") -> Iterator[App]:
     admin.run(f"CREATE DATABASE `{target.schema}`")
     app = App(target)
     app.run("SET SESSION default_storage_engine = InnoDB, autocommit = 1, sql_mode = ''")
-    for statement in statements((SHIPPED / "baseline.sql").read_text()):
-        app.run(statement)
-    app.run("INSERT INTO `User` (id, email, updatedAt) VALUES ('u1', 'u1@example.org', UTC_TIMESTAMP(3))")
+    make_old_database(app)
     add_jobs(app, 9)
     yield app
     app.close()

@@ -8,22 +8,17 @@ from typing import Any
 import pytest
 
 from deploy.mysql_server import Server, provide
-from steps import ddl, passes, rehearsal
+from steps import ddl, passes
 from tests.cli.calling import DEPLOYED, PLAN, Call, phases
 from tests.conftest import App
 from tests.faults.small_disk import SmallDisk, small_disk
-from tests.remembered import remembered
 
+pytestmark = pytest.mark.usefixtures("remembered_rehearsals")
 RUN = ("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED)
 BACK = ("rollback", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", "--to", "v0", "--drop-added", "--accept", "discard-added",
         *DEPLOYED)
 MEGABYTES = 500
 SMALL = ("--innodb-redo-log-capacity=16M", "--innodb-buffer-pool-size=32M")
-
-
-@pytest.fixture(autouse=True)
-def remembered_rehearsals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rehearsal, "rehearse", remembered)
 
 
 @pytest.fixture(scope="module")

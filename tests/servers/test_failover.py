@@ -12,21 +12,16 @@ from typing import Any
 import pytest
 
 from deploy.mysql_server import Server
-from steps import ddl, deploy, failover, pre_deploy, rehearsal
+from steps import ddl, deploy, failover, pre_deploy
 from steps.target import ENVIRONMENT
 from tests.cli.calling import DEPLOYED, PLAN, Call, phases
-from tests.conftest import SHIPPED, add_jobs, statements
+from tests.conftest import add_jobs, make_old_database
 from tests.faults.couple import Couple, coupled
-from tests.remembered import remembered
 
+pytestmark = pytest.mark.usefixtures("remembered_rehearsals")
 RUN = ("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED)
 BACK = ("rollback", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", "--to", "v0", *DEPLOYED)
 SCHEMA = "app"
-
-
-@pytest.fixture(autouse=True)
-def remembered_rehearsals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rehearsal, "rehearse", remembered)
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +44,7 @@ def couple(pair: Couple) -> Iterator[Couple]:
     app = pair.client(pair.primary)
     app.run(f"CREATE DATABASE {SCHEMA}")
     app.run(f"USE {SCHEMA}")
-    for statement in statements((SHIPPED / "baseline.sql").read_text()):
-        app.run(statement)
-    app.run("INSERT INTO `User` (id, email, updatedAt) VALUES ('u1', 'u1@example.org', UTC_TIMESTAMP(3))")
+    make_old_database(app)
     add_jobs(app, 9)
     app.close()
     pair.catch_up()

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import make_url
 
 from deploy.mysql_server import Server
-from steps import aftermath, answers, ddl, hold, mysql, rehearsal, rollout, tcp
+from steps import aftermath, answers, ddl, hold, mysql, rollout, tcp
 from steps.errors import Busy, ConnectionLost, Unreachable
 from steps.hold import Gap, Limits
 from steps.ladder import Way
@@ -26,15 +26,10 @@ from tests.cli.calling import DEPLOYED, PLAN, Call, phases
 from tests.conftest import App
 from tests.faults.cutting_proxy import HOST_OF, CuttingProxy, port_of
 from tests.mysql.conftest import until
-from tests.remembered import remembered
 
+pytestmark = pytest.mark.usefixtures("remembered_rehearsals")
 RUN = ("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED)
 INDEX = "idx_userId_jobType_idempotencyKey"
-
-
-@pytest.fixture(autouse=True)
-def remembered_rehearsals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rehearsal, "rehearse", remembered)
 
 
 @pytest.fixture

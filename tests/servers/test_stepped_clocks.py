@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import make_url
 
 from deploy.mysql_server import Server
-from steps import ddl, rehearsal, verify, waits
+from steps import ddl, verify, waits
 from steps.errors import Busy, LockTimeout
 from steps.ledger import Ledger
 from steps.mysql import Session
@@ -26,19 +26,14 @@ from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import DEPLOYED, PLAN, Call, phases
 from tests.conftest import App
 from tests.faults.faketime import FIRST, Clock, timed_server, timed_tool
-from tests.remembered import remembered
 
+pytestmark = pytest.mark.usefixtures("remembered_rehearsals")
 HOURS = 36_000
 RUN = ("run", PLAN, "--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED)
 CLEANUP = (*RUN, "--through", "cleanup", "--set", "cleanup.deploy=true", "--set", "cleanup.rollback_deploy=true", "--set",
            "cleanup.observe_s=0", "--accept", "cleanup", "--accept", "cleanup-unseen")
 NOW, LATER = ("--set", "cleanup.min_age_s=0", "--set", "cleanup.cooling_s=0"), ("--set", "cleanup.min_age_s=3600")
 COOLING = ("--set", "cleanup.min_age_s=0", "--set", "cleanup.cooling_s=3600")
-
-
-@pytest.fixture(autouse=True)
-def remembered_rehearsals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rehearsal, "rehearse", remembered)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ import pytest
 from deploy.mysql_server import Server
 from flows.demo.traffic import Report
 from flows.demo.traffic.generations import V0_COLUMNS, V1_COLUMNS, V2_COLUMNS
-from flows.demo.traffic.session import Session
 from flows.params import Through
 from tests.applications import habits, rolling
 from tests.applications.scenarios import PHASES_BACK
@@ -39,24 +38,17 @@ def stage(server: Server, tmp_path: Path) -> Iterator[EverybodysStage]:
         yield found
 
 
-def rows(stage: EverybodysStage, sql: str) -> list[tuple[object, ...]]:
-    session = Session(stage.url, "test")
-    found = [tuple(row.values()) for row in session.rows(sql)]
-    session.close()
-    return found
-
-
 def columns(stage: EverybodysStage) -> set[object]:
-    return {row[0] for row in rows(stage, "SHOW COLUMNS FROM AiAnalysisJob")}
+    return {row[0] for row in stage.rows("SHOW COLUMNS FROM AiAnalysisJob")}
 
 
 def states(stage: EverybodysStage) -> dict[object, object]:
-    return dict(rows(stage, "SELECT phase, state FROM _rollout_phase"))  # type: ignore[arg-type]
+    return dict(stage.rows("SELECT phase, state FROM _rollout_phase"))  # type: ignore[arg-type]
 
 
 def reprepared(stage: EverybodysStage) -> int:
     """How often the server prepared a cached statement anew, because its table had changed."""
-    return int(str(rows(stage, "SHOW GLOBAL STATUS LIKE 'Com_stmt_reprepare'")[0][1]))
+    return int(str(stage.rows("SHOW GLOBAL STATUS LIKE 'Com_stmt_reprepare'")[0][1]))
 
 
 def present(report: Report, label: str) -> set[str]:
@@ -68,7 +60,7 @@ def present(report: Report, label: str) -> set[str]:
 
 
 def test_through_every_phase_to_v2_and_back_through_every_single_one(stage: EverybodysStage) -> None:
-    rows(stage, "TRUNCATE performance_schema.events_statements_summary_by_digest")  # full, it takes no new ones
+    stage.rows("TRUNCATE performance_schema.events_statements_summary_by_digest")  # full, it takes no new ones
     stage.start("v0")
     stage.soak("before", SOAK_S)
     prepared = reprepared(stage)
@@ -82,7 +74,7 @@ def test_through_every_phase_to_v2_and_back_through_every_single_one(stage: Ever
     assert stage.forward(*stage.switch(), "cleanup.cooling_s=0", "cleanup.observe_s=1", accept=["cleanup", "cleanup-unseen"],
                          through=Through.CLEANUP).did == ["shadow_write", "cleanup"]
     stage.soak("V2 alone", SOAK_S)
-    dropped = columns(stage), rows(stage, "SHOW TRIGGERS"), states(stage)
+    dropped = columns(stage), stage.rows("SHOW TRIGGERS"), states(stage)
     for phase in (Through.CLEANUP, *PHASES_BACK):
         assert stage.back(*stage.switch(), phase=phase).did == [phase.value]
         stage.soak(f"{phase.value} undone", SOAK_S / 2)
@@ -97,7 +89,7 @@ def test_through_every_phase_to_v2_and_back_through_every_single_one(stage: Ever
         assert present(report, label) == sides, label
     assert dropped == (set(V2_COLUMNS), [], dict.fromkeys([*FORWARD, "cleanup"], "done"))
     assert columns(stage) == {*V0_COLUMNS, *V1_COLUMNS}
-    assert rows(stage, "SHOW TRIGGERS") == []
+    assert stage.rows("SHOW TRIGGERS") == []
     assert states(stage) == dict.fromkeys([*FORWARD, "cleanup"], "undone")
     assert (both["on"], one["on"], still["on"], one["sent"] - still["sent"]) == (True, False, False, 0)
     assert both["sent"] > 2

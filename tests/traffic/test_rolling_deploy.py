@@ -44,19 +44,12 @@ def stage(server: Server, tmp_path: Path) -> Iterator[ProxiedStage]:
         yield found
 
 
-def rows(stage: ProxiedStage, sql: str) -> list[tuple[object, ...]]:
-    session = Session(stage.url, "test")
-    found = [tuple(row.values()) for row in session.rows(sql)]
-    session.close()
-    return found
-
-
 def phases(stage: ProxiedStage) -> dict[object, object]:
-    return dict(rows(stage, "SELECT phase, state FROM _rollout_phase"))  # type: ignore[arg-type]
+    return dict(stage.rows("SELECT phase, state FROM _rollout_phase"))  # type: ignore[arg-type]
 
 
 def last_exit(stage: ProxiedStage) -> object:
-    return rows(stage, "SELECT exit_code FROM _rollout_run ORDER BY started_at DESC LIMIT 1")[0][0]
+    return stage.rows("SELECT exit_code FROM _rollout_run ORDER BY started_at DESC LIMIT 1")[0][0]
 
 
 def answered(report: Report, label: str) -> set[str]:
@@ -103,7 +96,7 @@ def test_a_failed_verify_replaces_v1_by_v0_one_by_one_behind_one_address_and_no_
         assert answered(report, label) == {"v0", "v1"}, label
     assert answered(report, "V0 again") == {"v0"}
     assert phases(stage) == dict.fromkeys(("pre_deploy", "deploy", "backfill", "verify"), "undone")
-    assert rows(stage, "SHOW TRIGGERS") == []
+    assert stage.rows("SHOW TRIGGERS") == []
     assert last_exit(stage) == 5
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 
 from tests.faults.cutting_proxy import HOST_OF, CuttingProxy, port_of
@@ -72,37 +72,40 @@ def silent(scene: Scene) -> None:
     scene.wait()
 
 
+@contextmanager
+def _refusing(proxy: CuttingProxy) -> Iterator[None]:
+    proxy.refuse(refusing=True)
+    try:
+        yield
+    finally:
+        proxy.refuse(refusing=False)
+
+
+@contextmanager
+def _swallowing(proxy: CuttingProxy) -> Iterator[None]:
+    proxy.swallow(swallowing=True)
+    try:
+        yield
+    finally:
+        proxy.swallow(swallowing=False)
+
+
 def refused(scene: Scene) -> None:
     """Nobody new is let in until the tool has ended."""
-    _proxy(scene).refuse(refusing=True)
-    try:
+    with _refusing(_proxy(scene)):
         scene.wait()
-    finally:
-        _proxy(scene).refuse(refusing=False)
 
 
-def refused_for_a_while(scene: Scene) -> None:
-    """Every connection is reset, and for a while nobody is let in."""
-    _proxy(scene).refuse(refusing=True)
-    _proxy(scene).cut_all()
-    try:
-        scene.goes_on()
-        time.sleep(A_WHILE_S)
-    finally:
-        _proxy(scene).refuse(refusing=False)
-    scene.wait()
+def reset(shut: Callable[[CuttingProxy], AbstractContextManager[None]]) -> Callable[[Scene], None]:
+    """Every connection is reset, and for a while whoever comes anew finds the door as *shut* leaves it."""
+    def play(scene: Scene) -> None:
+        with shut(_proxy(scene)):
+            _proxy(scene).cut_all()
+            scene.goes_on()
+            time.sleep(A_WHILE_S)
+        scene.wait()
 
-
-def swallowed(scene: Scene) -> None:
-    """Every connection is reset, and whoever comes anew is let in and hears nothing."""
-    _proxy(scene).swallow(swallowing=True)
-    _proxy(scene).cut_all()
-    try:
-        scene.goes_on()
-        time.sleep(A_WHILE_S)
-    finally:
-        _proxy(scene).swallow(swallowing=False)
-    scene.wait()
+    return play
 
 
 def _has_others(point: Point) -> bool:
@@ -131,6 +134,6 @@ KINDS = (
     Kind("answers lost: all", lost(ALL, "cut"), points=4, more=QUICKLY, around=through_a_proxy),
     Kind("silent: all", silent, points=4, more=QUICKLY, keeps_sessions=True, around=through_a_proxy),
     Kind("nobody let in", refused, points=3, more=QUICKLY, around=through_a_proxy),
-    Kind("reset, nobody let in for a while", refused_for_a_while, points=3, more=QUICKLY, around=through_a_proxy),
-    Kind("reset, let in and not answered", swallowed, points=2, more=QUICKLY, keeps_sessions=True, around=through_a_proxy),
+    Kind("reset, nobody let in for a while", reset(_refusing), points=3, more=QUICKLY, around=through_a_proxy),
+    Kind("reset, let in and not answered", reset(_swallowing), points=2, more=QUICKLY, keeps_sessions=True, around=through_a_proxy),
 )
