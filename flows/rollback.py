@@ -11,6 +11,7 @@ from collections.abc import Callable
 from flows.conductor import Conductor
 from steps import backfill, cleanup_back, ddl, deploy, drop_added, own_shadow_write, pre_deploy, server_trouble, shadow_write, verify
 from steps.errors import Refused, RollbackFailed, RolloutError
+from steps.ownership import unless_lost
 from steps.phase import FORWARD, STANDS, Phase
 from steps.rollout import Rollout
 from steps.step import Step
@@ -38,7 +39,8 @@ def backward(rollout: Rollout, conduct: Conductor, phases: list[Phase], *, drop_
     }
     for phase in phases:
         try:
-            conduct.phase(f"rollback of {phase.value}", ways[phase](), rollout)
+            with unless_lost(rollout.owner, rollout.ledger.session):
+                conduct.phase(f"rollback of {phase.value}", ways[phase](), rollout)
         except Exception as error:
             if isinstance(error, Refused) or server_trouble.interrupted(error):
                 raise

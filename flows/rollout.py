@@ -26,6 +26,7 @@ from steps.errors import (
     VerifyFailed,
     WaitingForPerson,
 )
+from steps.ownership import unless_lost
 from steps.phase import FORWARD, Phase
 from steps.rollout import Rollout
 
@@ -79,7 +80,8 @@ def _phase(module: PhaseModule, rollout: Rollout, conduct: Conductor, phases: tu
     if module.is_done(rollout):
         rollout.say("nothing to do", phase=module.PHASE.value)
         return
-    conduct.phase(module.PHASE.label, module.steps(rollout), rollout)
+    with unless_lost(rollout.owner, rollout.ledger.session):
+        conduct.phase(module.PHASE.label, module.steps(rollout), rollout)
 
 
 @contextmanager

@@ -13,12 +13,14 @@ import os
 import socket
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Self
 
-from steps import cancellable
-from steps.errors import Busy, ConnectionLost, OwnershipLost, StatementFailed
+from steps import cancellable, server_trouble
+from steps.errors import Busy, ConnectionLost, OwnershipLost, RolloutError, StatementFailed
 from steps.ledger import Ledger
-from steps.mysql import VALUE, Session, Waits
+from steps.mysql import VALUE, Row, Session, Waits
 from steps.target import Target
 
 HEARTBEAT_S = 5.0
@@ -41,6 +43,25 @@ def forget_dead(ledger: Ledger) -> None:
                                 f"AND IS_USED_LOCK({VALUE}) IS NULL", schema, table, lock_name(schema, table)):
         ledger.session.run(f"DELETE FROM {ledger.table('owner')} WHERE token = {VALUE}", token)
         ledger.end_killed_runs()
+
+
+@contextmanager
+def unless_lost(owner: Ownership | None, session: Session) -> Iterator[None]:
+    """
+    What fails while another run has the table may be that run's doing: columns that it took away, rows that it moved. So it is no
+    fault of the statement's, no failed verify and no reason to go back (case C93).
+
+    Raises:
+        OwnershipLost: in place of such an error, with its text. The server's own troubles come out as they are.
+    """
+    try:
+        yield
+    except Exception as error:
+        lost = owner.lost(session) if owner and not server_trouble.interrupted(error) else None
+        if not lost:
+            raise
+        raise OwnershipLost(lost.subject, f"{lost.reason}; meanwhile this came, and may be the other run's doing: {error}",
+                            lost.remedy) from None
 
 
 class Ownership:
@@ -81,15 +102,27 @@ class Ownership:
         if session.server_uuid != self._session.server_uuid:
             raise OwnershipLost(f"table {self.table}", "another server answers at this address than when this run began (failover)",
                                 "run the same command again: it looks at what that server has")
-        holder, token = session.one(
-            f"SELECT IS_USED_LOCK({VALUE}), (SELECT token FROM {self.ledger.table('owner')} WHERE table_schema = {VALUE} "
-            f"AND table_name = {VALUE})", self.name, self.schema, self.table)
+        holder, token = self._said(session)
         if holder != self._session.connection_id or token != self.token:
             raise OwnershipLost(f"table {self.table}", "this run no longer holds its lock (connection killed, or another run took over)",
                                 "nothing is half done; run the same command again")
 
+    def lost(self, session: Session) -> OwnershipLost | None:
+        """What :meth:`check` has to say on *session*; None also when it cannot be asked."""
+        try:
+            self.check(session)
+        except OwnershipLost as lost:
+            return lost
+        except RolloutError:
+            return None
+        return None
+
     def release(self) -> None:
-        """Give the table free. Safe to repeat."""
+        """
+        Give the table free. Safe to repeat.
+
+        A server that keeps the lock's connection though it is lost to us is told to end it; else the lock stands until it falls silent.
+        """
         self._ended.set()
         if self._beat.is_alive():
             self._beat.join()
@@ -98,8 +131,25 @@ class Ownership:
                 self._session.run(f"DELETE FROM {self.ledger.table('owner')} WHERE token = {VALUE}", self.token)
                 self._session.run(f"DO RELEASE_LOCK({VALUE})", self.name)
             except StatementFailed:
-                pass  # the connection is gone, and the lock with it
+                with suppress(RolloutError):  # then the connection is gone on both sides, and the lock with it
+                    self._release_beside(self.ledger.session)
             self._session.close()
+
+    def _release_beside(self, session: Session) -> None:
+        """Whose lock it is, the row says too: a restarted server gives connection numbers anew."""
+        if session.server_uuid != self._session.server_uuid:
+            return
+        holder, token = self._said(session)
+        if token in (self.token, None):
+            session.run(f"DELETE FROM {self.ledger.table('owner')} WHERE token = {VALUE}", self.token)
+            if holder == self._session.connection_id:
+                session.run(f"KILL {int(holder)}")
+
+    def _said(self, session: Session) -> Row:
+        """Which connection holds the lock, and the token in the owner row."""
+        return session.one(
+            f"SELECT IS_USED_LOCK({VALUE}), (SELECT token FROM {self.ledger.table('owner')} WHERE table_schema = {VALUE} "
+            f"AND table_name = {VALUE})", self.name, self.schema, self.table)
 
     def _keep_beating(self) -> None:
         while not self._ended.wait(self.heartbeat_s):

@@ -15,7 +15,7 @@ from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest
 from flows.params import Target as Where
 from steps import deploy, plan_loader
-from steps.errors import ConnectionLost, LockTimeout, RollbackFailed, RolledBack, StatementFailed, Stopped
+from steps.errors import ConnectionLost, LockTimeout, OwnershipLost, RollbackFailed, RolledBack, StatementFailed, Stopped
 from steps.plan import Plan
 from steps.rollout import Rollout
 from steps.step import Step
@@ -59,6 +59,25 @@ def plant(app: App) -> Callable[[], object]:
 
 def correct(app: App) -> None:
     app.run("UPDATE AiAnalysisJob SET lifecycleStatus = 'succeeded' WHERE id = 'c000002'")
+
+
+def test_a_verify_that_fails_after_the_table_was_lost_goes_nowhere(rollouts: Rollouts, seeded: App) -> None:
+    planted = plant(seeded)
+
+    def planted_by_who_took_over() -> None:
+        planted()
+        seeded.run("UPDATE _rollout_owner SET token = REPEAT('f', 32)")
+
+    with pytest.raises(OwnershipLost) as lost:
+        actions.run(rollouts(), RUN, After("backfill", planted_by_who_took_over))
+
+    assert lost.value.exit_code == 4
+    assert states(seeded) == UP_TO_VERIFY
+    assert seeded.triggers() == ON
+    assert last_run(seeded)[0] == 4
+
+    correct(seeded)
+    assert actions.run(rollouts(), RUN, PlainConductor()).did == ["verify", "shadow_write"]
 
 
 def test_on_fail_pre_deploy_puts_v0_back_with_sync_still_on_and_runs_again_after_correction(rollouts: Rollouts, seeded: App) -> None:

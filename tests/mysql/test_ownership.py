@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from steps.errors import Busy, OwnershipLost
+from steps.errors import Busy, OwnershipLost, StatementFailed
 from steps.ledger import Ledger
 from steps.mysql import VALUE, Session
-from steps.ownership import Ownership, lock_name
+from steps.ownership import Ownership, lock_name, unless_lost
 from steps.plan import Plan
 from steps.target import Target
 from tests.conftest import App
@@ -141,6 +142,53 @@ def test_a_foreign_row_is_a_lost_table_though_the_lock_stands(own: Own, job: App
 
     with pytest.raises(OwnershipLost):
         owner.check(session)
+
+
+def test_a_lock_whose_connection_the_server_keeps_is_given_free_over_another(own: Own, job: App, session: Session) -> None:
+    owner = own("anna")
+    owner.take()
+    with socket.socket(fileno=os.dup(owner._session._connection._sock.fileno())) as kept:  # so that the server hears of no end
+        kept.shutdown(socket.SHUT_RD)
+
+        owner.release()
+
+        assert owners(job) == []
+        until(lambda: session.value(f"SELECT IS_USED_LOCK({VALUE})", owner.name) is None)
+    with own("berta") as second:
+        second.check(session)
+
+
+def test_a_lock_of_another_run_with_our_number_is_left_alone(own: Own, job: App, session: Session) -> None:
+    owner = own("anna")
+    owner.take()
+    job.run("UPDATE _rollout_owner SET token = REPEAT('f', 32)")
+
+    owner._release_beside(session)
+
+    assert owners(job) == ["anna"]
+    assert session.value(f"SELECT IS_USED_LOCK({VALUE})", owner.name) == owner._session.connection_id
+
+
+def test_what_fails_while_another_run_has_the_table_is_told_as_the_loss(own: Own, job: App, session: Session, empty: Target) -> None:
+    owner = own("anna")
+    owner.take()
+    job.run("UPDATE _rollout_owner SET token = REPEAT('f', 32)")
+
+    with pytest.raises(OwnershipLost, match=r"may be the other run's doing: .*1054") as raised, unless_lost(owner, owner.ledger.session):
+        session.run("SELECT gone FROM job")
+
+    assert raised.value.exit_code == 4
+    assert owners(job) == ["anna"]
+
+
+def test_what_fails_while_the_table_is_ours_comes_out_as_it_is(own: Own, job: App, session: Session) -> None:
+    owner = own("anna")
+    owner.take()
+
+    with pytest.raises(StatementFailed, match="1054"), unless_lost(owner, owner.ledger.session):
+        session.run("SELECT gone FROM job")
+    with pytest.raises(StatementFailed, match="1054"), unless_lost(None, session):
+        session.run("SELECT gone FROM job")
 
 
 def test_the_heart_beats_while_it_is_owned(own: Own, job: App) -> None:
