@@ -16,11 +16,21 @@ class ApiRelay:
 
     def __init__(self, behind: str, most: int | None = None) -> None:
         self._behind, self._left = urlsplit(behind), most
-        self._listener = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = []
-        self.mode = "relays"
+        self._listen(0)
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}{self._behind.path}"
+
+    def _listen(self, port: int) -> None:
+        self.mode = "relays"
+        self._listener = socket.create_server(("127.0.0.1", port))
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def well_again(self) -> None:
+        """As a server that came back, at the same address. What was open is broken off."""
+        self.mode = "gone"
+        self.gone()
+        self._open.clear()
+        self._listen(urlsplit(self.url).port or 0)
 
     def gone(self) -> None:
         """As a server that was killed: nobody listens, every connection is broken off."""

@@ -53,7 +53,7 @@ def judged(world: World, kind: Kind, point: Point) -> Verdict:
     verdict, already = Verdict(f"{kind.name}/{point.key}", kind.name, point.name), stage.acknowledged
     _points, wanted = world.known(point.command)
     world.theatre.enter(point.command)
-    scene = Scene(world, point, kind.settings, kind.more)
+    scene = Scene(world, point, kind.settings, {**world.more, **kind.more})
     if scene.begin():
         try:
             kind.play(scene)

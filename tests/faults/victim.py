@@ -27,6 +27,8 @@ import pymysql
 from sqlalchemy import make_url
 
 from flows import actions
+from flows.cli import performing
+from flows.cli.ending import Ending
 from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest, Target, Through
 from steps import rehearsal, waits
@@ -54,11 +56,15 @@ LIMIT_S, PAUSE_S, DUMP_S = 90, 60, 0.5
 Tell = Callable[[dict[str, Any]], Any]
 
 
-def carry_out(command: str, settings: list[str]) -> str:
-    """Run *command* as its flow does, without Prefect; return its outcome."""
+def carry_out(command: str, settings: list[str], *, prefect: bool = False) -> str:
+    """Run *command* as its flow does, without Prefect unless asked; return its outcome."""
     verb, what = COMMANDS[command]
     kind = RunRequest if verb == "run" else RollbackRequest
     request = kind(**WHO, settings=[*SETTINGS, *settings], accept=list(ACCEPTED), **what)  # type: ignore[arg-type]
+    if prefect:
+        end = Ending(as_json=True)
+        performing.perform(request, target_of(None), end, performing.Ask(end, quiet=True), prefect=True)
+        return str(end.document["outcome"])
     with actions.desk(request, target_of(None)) as rollout:
         act: Any = actions.run if verb == "run" else actions.rollback
         return str(act(rollout, request, PlainConductor()).outcome)
@@ -107,7 +113,7 @@ def child(asked: dict[str, Any], tell: Tell, word: int | None = None) -> int:
         real = rehearsal.rehearse
         rehearsal.rehearse = lambda *args: _kept(real(*args), Path(remember))
     try:
-        said, code = carry_out(asked["command"], asked.get("settings", [])), 0
+        said, code = carry_out(asked["command"], asked.get("settings", []), prefect=asked.get("prefect", False)), 0
     except RolloutError as error:
         said, code = f"{type(error).__name__}: {error}", error.exit_code
     except BaseException as error:

@@ -46,6 +46,11 @@ class World:
         return self.theatre.stage.url
 
     @property
+    def more(self) -> dict[str, Any]:
+        """What the disturbed command is given beside what its kind gives it."""
+        return {}
+
+    @property
     def second(self) -> Executioner:
         """Another operator: forks victims beside the first one's."""
         self._second = self._second or Executioner(self.folder / "second.log", self.environment)
