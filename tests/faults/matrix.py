@@ -40,6 +40,8 @@ def main() -> int:
     codes = [worker.wait() for worker in workers]
     verdicts = [line for line in _journal(wish.journal) if wish.only is None or wish.only in line["kind"]]
     table.show(verdicts, time.monotonic() - began)
+    if wish.readme:
+        table.into_readme(verdicts)
     return int(any(codes) or any(line["wrong"] for line in verdicts))
 
 
@@ -53,6 +55,7 @@ def _wish() -> argparse.Namespace:
     asked.add_argument("--journal", type=Path, default=Path(".faults.jsonl"), help="where cases are noted; those in it are not done again")
     asked.add_argument("--workers", type=int, default=1, help="processes, each with a server of its own")
     asked.add_argument("--minutes", type=float, default=90, help="no case begins later than this")
+    asked.add_argument("--readme", action="store_true", help="put the table into the README beside this file")
     asked.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     return asked.parse_args()
 

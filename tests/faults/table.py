@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -9,6 +11,7 @@ from rich.table import Table
 
 COLUMNS = ("kind", "faults tried", "ended equal", "writes acknowledged", "writes lost", "rows wrong", "same command again, most",
            "longest time to notice")
+README = Path(__file__).with_name("README.md")
 
 
 def lines(verdicts: list[dict[str, Any]]) -> list[tuple[str, ...]]:
@@ -23,6 +26,16 @@ def _line(kind: str, found: list[dict[str, Any]]) -> tuple[str, ...]:
     return (kind, str(len(tried)), str(sum(v["equal"] and not v["wrong"] for v in tried)), str(sum(v["acknowledged"] for v in found)),
             str(sum(v["lost"] for v in found)), str(sum(v["rows_wrong"] for v in found)), str(max((v["tries"] for v in found), default=0)),
             f"{max((v['noticed_s'] for v in found), default=0):.1f} s")
+
+
+def into_readme(verdicts: list[dict[str, Any]]) -> None:
+    """Put the table into the README beside this file, between its two marks."""
+    ruled = ["| " + " | ".join(line) + " |" for line in (COLUMNS, ("---",) * len(COLUMNS), *lines(verdicts))]
+    said = (f"{len(verdicts)} cases, of which {sum(not v['hit'] for v in verdicts)} came to an end before the fault could strike; "
+            f"{sum(bool(v['wrong']) for v in verdicts)} ended wrong; {sum(v['took_s'] for v in verdicts) / 60:.0f} minutes of one worker.")
+    text = README.read_text(encoding="utf-8")
+    README.write_text(re.sub(r"(?<=<!-- begin faults -->\n).*?(?=<!-- end faults -->)", lambda _: "\n".join([*ruled, "", said, ""]), text,
+                             flags=re.DOTALL), encoding="utf-8")
 
 
 def show(verdicts: list[dict[str, Any]], seconds: float) -> None:
