@@ -20,6 +20,7 @@ from steps.plan import Plan
 from steps.rollout import Person, Rollout, opened
 from steps.target import Target, target_of
 from tests.remembered import remembered
+from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
 SHIPPED = Path(plan_loader.SHIPPED) / "ai_analysis_job"
 LONGEST_SLEEP_S = 0.01

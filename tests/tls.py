@@ -1,4 +1,4 @@
-"""A fixture that several folders share by importing it."""
+"""What connections of one test session share."""
 
 from __future__ import annotations
 

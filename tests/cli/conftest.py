@@ -15,7 +15,6 @@ from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import DEPLOYED, PLAN, Call, caller
 from tests.conftest import App, add_jobs, make_old_database
 from tests.remembered import remembered
-from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
 
 @pytest.fixture(autouse=True)

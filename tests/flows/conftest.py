@@ -14,7 +14,6 @@ import pytest
 from flows import cockpit
 from steps.target import Target
 from tests.flows.deploy_stage import Stage
-from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
 REHEARSING = ("test_bounded_locks.py", "test_end_blockers.py", "test_default_path.py")
 HOME = tempfile.mkdtemp(prefix="rollout-prefect-")

@@ -27,7 +27,6 @@ from tests.cli.conftest import quiet_afterwards  # noqa: F401  # used by being h
 from tests.conftest import App, Target
 from tests.fuzz import hostile
 from tests.fuzz.hostile import Names, Words, literal, quoted
-from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
 EXAMPLES = int(os.environ.get("ROLLOUT_FUZZ_EXAMPLES", "1"))
 FEW = settings(max_examples=EXAMPLES, derandomize=EXAMPLES <= 10, deadline=None, database=None, print_blob=True,

@@ -14,7 +14,6 @@ from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import Call, caller
 from tests.cli.conftest import quiet_afterwards  # noqa: F401  # used by being here
 from tests.conftest import App, add_jobs, make_old_database
-from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
 
 @contextmanager
