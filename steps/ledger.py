@@ -29,6 +29,7 @@ TABLES = ("meta", "plan", "run", "phase", "pass", "lane", "pace", "control", "qu
 OF_A_PASS = ("pass", "lane", "pace", "quarantine")
 NO_SUCH_TABLE, DENIED = 1146, {1044, 1142}
 STOPPED = 4
+END_WITHIN_S = 5
 CUT_SHORT = "interrupted"
 
 
@@ -129,7 +130,7 @@ class Ledger:
             try:
                 record(self.session)
             except ConnectionLost:
-                with Session(self.session.target) as another:
+                with Session(self.session.target, read_timeout_s=END_WITHIN_S) as another:
                     record(another)
 
     def runs(self) -> list[dict[str, Any]]:

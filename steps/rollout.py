@@ -199,7 +199,7 @@ class Rollout:
 @contextmanager
 def opened(plan: Plan, target: Target, person: Person, accepted: frozenset[str] = frozenset()) -> Iterator[Rollout]:
     """A rollout that may look but does not own the table yet; closes every session at the end."""
-    with Session(target) as session, Session(target, read_timeout_s=60) as for_ledger, Session(target, read_timeout_s=30) as third, \
+    with Session(target) as session, Session(target, read_timeout_s=30) as for_ledger, Session(target, read_timeout_s=30) as third, \
             server_trouble.explains():
         cancellable.spared(for_ledger, third)
         target, plan = spelled(session, target, plan)

@@ -120,7 +120,7 @@ def make_old_database(app: App) -> None:
     """The ADR's old tables in the schema that *app* uses, and one user."""
     for statement in statements((SHIPPED / "baseline.sql").read_text()):
         app.run(statement)
-    app.run("INSERT INTO `User` (id, email, updatedAt) VALUES ('u1', 'u1@example.org', UTC_TIMESTAMP(3))")
+    app.run("INSERT INTO `User` (id, email, createdAt, updatedAt) VALUES ('u1', 'u1@example.org', '2026-01-01', '2026-01-01')")
 
 
 @pytest.fixture
@@ -165,11 +165,11 @@ def seeded(app: App) -> App:
 
 
 def add_jobs(app: App, count: int, prefix: str = "c") -> None:
-    """*count* jobs as the old application wrote them."""
+    """*count* jobs as the old application wrote them, the same each time: then their rehearsal can be remembered."""
     with app.connection.cursor() as cursor:
         cursor.executemany(
-            "INSERT INTO AiAnalysisJob (id, userId, jobType, status, errorMessage, completedAt, updatedAt) "
-            "VALUES (%s, 'u1', 'active-recall', %s, %s, %s, '2026-01-02 03:04:05.678')",
+            "INSERT INTO AiAnalysisJob (id, userId, jobType, status, errorMessage, completedAt, createdAt, queuedAt, updatedAt) "
+            "VALUES (%s, 'u1', 'active-recall', %s, %s, %s, '2026-01-02', '2026-01-02', '2026-01-02 03:04:05.678')",
             [(f"{prefix}{n:06}", STATUSES[n % 4], f"boom é {n}" if n % 4 == 3 else None,
               "2026-01-01 00:00:00.123" if n % 4 > 1 else None) for n in range(count)])
 

@@ -140,7 +140,7 @@ def replayed(wish: argparse.Namespace) -> int:
     else:
         with world.opened() as standing, surrounded(standing, KINDS[wish.replay.partition("/")[0]]) as seen:
             verdict = _bounded(seen, of_key(seen, wish.replay))
-            sys.stdout.write((standing.folder / "log").read_text(errors="replace"))
+            sys.stdout.write((seen.folder / "log").read_text(errors="replace"))
     sys.stdout.write(json.dumps(verdict.to_json(), indent=2, default=str) + "\n")
     return int(bool(verdict.wrong))
 

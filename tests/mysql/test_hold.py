@@ -283,6 +283,9 @@ def large(job: App) -> App:
     return job
 
 
+WELL_UNDER_WAY = 5
+
+
 class Reader:
     """Begins a transaction on the table as soon as the index build is under way, and keeps it open until told."""
 
@@ -294,12 +297,18 @@ class Reader:
         self._thread.start()
 
     def _work(self) -> None:
+        until(lambda: not self._building("%"))  # the build that was lost may still be on its way out
+        seen = 0
         while not self._ended.is_set():
-            if self.watching.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'ALTER TABLE job ADD INDEX%' "
-                                   "AND STATE = 'altering table'"):
+            seen = seen + 1 if self._building("altering table") else 0
+            if seen == WELL_UNDER_WAY:  # its first moments have the same name, and a reader that comes then is in its way at once
                 self.client.run("START TRANSACTION")
                 self.client.rows("SELECT id FROM job LIMIT 1")
                 return
+
+    def _building(self, state: str) -> bool:
+        return bool(self.watching.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'ALTER TABLE job ADD INDEX%%' "
+                                        "AND STATE LIKE %s", state))
 
     def end(self) -> None:
         self._ended.set()

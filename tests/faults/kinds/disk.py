@@ -71,6 +71,6 @@ def full_for_a_while(scene: Scene) -> None:
 
 KINDS = (
     Kind("disk full of data", full, points=5, around=on_a_small_disk(log_elsewhere=True)),
-    Kind("disk full of everything", full, points=3, around=on_a_small_disk(log_elsewhere=False)),
+    Kind("disk full of everything", full, points=3, more={"impatient": True}, around=on_a_small_disk(log_elsewhere=False)),
     Kind("disk full for a while", full_for_a_while, points=3, around=on_a_small_disk(log_elsewhere=False)),
 )
