@@ -10,15 +10,17 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from steps import holders
-from steps.errors import LockTimeout, Refused, StatementFailed
-from steps.mysql import VALUE, Session, quote
+from steps import answers, holders
+from steps.errors import ConnectionLost, LockTimeout, Refused, RolloutError, StatementFailed
+from steps.mysql import VALUE, Session, Waits, quote
 from steps.plan import Plan
 from steps.target import Target
 from steps.unchecked import without_foreign_key_checks
 
 CANNOT_CREATE_SCHEMA = {1044, 1045, 1142, 1227}
 LOCK_S = 30
+VANISHED = Waits(silence_s=60)
+"""It is never idle for long; a machine that vanished must not keep its lock for a day."""
 
 
 def scratch_name(target: Target, table: str) -> str:
@@ -40,7 +42,7 @@ def scratch(target: Target, plan: Plan) -> Iterator[Session]:
         raise Refused(f"plan.rehearsal_schema {own}", "is the schema of the table or of the ledger, and a rehearsal empties its schema",
                       "name a schema of its own")
     name = own or scratch_name(target, plan.table)
-    with Session(target) as session:
+    with Session(target, waits=VANISHED) as session, _let_go(session):
         if not session.value(f"SELECT GET_LOCK({VALUE}, {VALUE})", name[:64], LOCK_S):
             raise Refused(f"rehearsal of {plan.table}", "another rehearsal of this table is under way", "try again when it ended")
         try:
@@ -68,6 +70,17 @@ def scratch(target: Target, plan: Plan) -> Iterator[Session]:
                     _empty(session, own)
                 else:
                     session.run(f"DROP DATABASE IF EXISTS {quote(name)}")
+
+
+@contextmanager
+def _let_go(session: Session) -> Iterator[None]:
+    """A server that keeps *session* though it is lost to us is told to end it, or no other rehearsal could begin."""
+    try:
+        yield
+    except ConnectionLost:
+        with suppress(RolloutError), session.beside() as beside:
+            answers.ended(session, beside)
+        raise
 
 
 def _empty(session: Session, schema: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,8 @@ import pytest
 
 from flows.standing import standing
 from steps import scratch, uninstall
-from steps.errors import Refused
-from steps.mysql import Session, quote
+from steps.errors import ConnectionLost, Refused
+from steps.mysql import VALUE, Session, quote
 from steps.rehearsal import rehearse
 from steps.scratch import scratch_name
 from steps.target import ENVIRONMENT, Target
@@ -108,4 +109,25 @@ def test_held_parents_and_children_are_not_waited_for(session: Session, empty: T
     assert rehearse(session, empty, small(tmp_path)).ladder.top == 1
 
     holder.run("UNLOCK TABLES")
+    assert left(session, empty) == []
+
+
+def test_a_rehearsal_that_the_server_keeps_though_it_is_lost_to_us_gives_its_lock_back(session: Session, empty: Target, job: App,
+                                                                                       tmp_path: Path) -> None:
+    plan, kept = small(tmp_path), list[socket.socket]()
+
+    def lost_half_way() -> None:
+        with scratch.scratch(empty, plan) as first:
+            assert first.value("SELECT @@session.wait_timeout") == 60  # whose machine has vanished holds it no longer
+            kept.append(socket.socket(fileno=os.dup(first._connection._sock.fileno())))  # so that the server hears of no end
+            kept[0].shutdown(socket.SHUT_RD)
+            first.run("DO 1")
+
+    with pytest.raises(ConnectionLost):
+        lost_half_way()
+
+    with kept[0]:
+        until(lambda: session.value(f"SELECT IS_USED_LOCK({VALUE})", scratch_name(empty, "job")[:64]) is None)
+        with scratch.scratch(empty, plan) as second:
+            assert second.query("SHOW TABLES") == []
     assert left(session, empty) == []
