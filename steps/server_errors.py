@@ -26,5 +26,13 @@ def failure(args: tuple[Any, ...], what: str, *, lost: bool = False) -> Statemen
     if errno in QUOTES_ROWS:
         text = without_contents(text)
     kind = LockTimeout if errno in TRY_AGAIN else ConnectionLost if lost or errno in LOST else StatementFailed
-    remedy = "the server is read-only now (failover or full disk?)" if errno in READ_ONLY else ""
-    return kind(mask(what), mask(f"MySQL error {errno}: {text}"), remedy, errno)
+    reason = f"MySQL error {errno}: {text}" if errno or text else "the connection was lost before it"
+    return kind(mask(what), mask(reason), _remedy(kind, errno), errno)
+
+
+def _remedy(kind: type[StatementFailed], errno: int) -> str:
+    if kind is ConnectionLost:
+        return "run the same command again: it looks at what became of it"
+    if kind is LockTimeout:
+        return "run the same command again"
+    return "the server is read-only now (failover or full disk?)" if errno in READ_ONLY else ""
