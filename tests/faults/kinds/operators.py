@@ -105,7 +105,8 @@ def dead(scene: Scene) -> None:
 
 
 def not_taken_yet(point: Point) -> bool:
-    return point.series == "live" and not point.owned and not point.name.startswith("after release")
+    """Nor in the middle of giving it back, when the owner's row is gone and the lock is not."""
+    return point.series == "live" and not point.owned and not point.name.startswith(("after release", "after DELETE"))
 
 
 def before_taking(point: Point) -> bool:
