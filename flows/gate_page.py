@@ -20,7 +20,7 @@ def page(rollout: Rollout, closed: GateClosed) -> str:
     """The whole page of *closed*; looks, changes nothing. No row contents, no secrets."""
     phase = Phase(closed.gate["phase"])
     lines = [f"# May {phase.label} begin?" if closed.gate["needs"] == "approval" else f"# {phase.label} waits", "",
-             f"Table `{rollout.schema}.{rollout.table}`, plan `{rollout.plan.id}`: {cell(rollout.plan.plan.title)}", "",
+             f"Table `{rollout.schema}.{rollout.table}`, plan `{rollout.plan.id}` {cell(rollout.plan.plan.title)}".rstrip(), "",
              f"Asked by **{cell(rollout.person.actor)}**: {cell(rollout.person.reason)}", "",
              *[f"- {cell(reason)}" for reason in closed.gate["reasons"]],
              *[f"- **not met**: {cell(one)}" for one in closed.gate.get("unmet", [])],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -82,13 +83,17 @@ class Serving:
 
     def asked(self, flow_run: Any, state: Any) -> tuple[str, dict[str, Any]]:
         """What a suspended run shows, and the schema that it wants."""
-        keys = state.state_details.run_input_keyset
+        from prefect.exceptions import PrefectHTTPStatusError
 
         def stored(key: str) -> Any:
-            answer = self.client.request("GET", "/flow_runs/{id}/input/{key}", {"id": flow_run, "key": key})
-            return answer.json()
+            try:
+                return self.client.request("GET", f"/flow_runs/{flow_run}/input/{key}").json()
+            except PrefectHTTPStatusError:
+                return None  # it is left a moment after the state
 
-        return str(stored(keys["description"])), dict(stored(keys["schema"]))
+        keys = state.state_details.run_input_keyset
+        text, schema = until(lambda: stored(keys["description"])), until(lambda: stored(keys["schema"]))
+        return str(text), dict(schema if isinstance(schema, dict) else json.loads(schema))
 
     def answer(self, flow_run: Any, **run_input: Any) -> Any:
         """What Prefect's API says to an answer."""
