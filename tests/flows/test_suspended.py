@@ -14,7 +14,7 @@ from tests.cli.calling import Call, caller
 from tests.cli.conftest import quiet_afterwards  # noqa: F401  # used by being here
 from tests.flows.deploy_stage import CLEANUP, Stage
 from tests.flows.nothing_held import nothing_held
-from tests.flows.serving import Serving
+from tests.flows.serving import Serving, until
 
 pytestmark = pytest.mark.timeout(400)
 UNSEEN = "cleanup-unseen"
@@ -176,3 +176,22 @@ def test_a_manual_deploy_and_its_way_back_ask_who_has_seen_it(serving: Serving, 
     assert serving.ended(back).message == "done: deploy"
     assert stage.phase()[0] == "undone"
     assert outcomes(stage, "confirmation") == ["confirmed", "confirmed"]
+
+
+def test_an_answer_that_comes_too_late_fails_the_run_and_the_same_command_asks_anew(serving: Serving, stage: Stage) -> None:
+    gated(stage, 'approve = ["deploy"]\nexpires_s = 4')
+    flow_run = serving.begun(through="deploy")
+
+    ends = serving.suspended(flow_run).state_details.pause_timeout
+    until(lambda: datetime.now(UTC) > ends)  # a server's own service fails it then; the tests' server has none and does it when asked
+    late = serving.answer(flow_run, decision="approve", approver="ben", reason="sorry, lunch")
+    assert (late.status.value, serving.ended(flow_run).type.value) == ("REJECT", "FAILED")
+    assert (states(stage), nothing_held(stage)) == ({"pre_deploy": "done"}, [])
+
+    gated(stage, 'approve = ["deploy"]\nexpires_s = 600')
+    again = serving.begun(through="deploy")
+    serving.suspended(again)
+    assert outcomes(stage) == ["waiting", "expired", "waiting"]
+    assert serving.answer(again, decision="approve", approver="ben", reason="now").status.value == "ACCEPT"
+    assert serving.ended(again).message == "done: deploy"
+    assert states(stage) == {"pre_deploy": "done", "deploy": "done"}
