@@ -23,7 +23,7 @@ import pytest
 from sqlalchemy import make_url
 
 from deploy.mysql_server import Server
-from flows import report
+from flows import report, report_page
 from flows.params import RollbackRequest, RunRequest, Through
 from flows.params import Target as Where
 from steps import plan_loader
@@ -133,7 +133,7 @@ def journey(prefect_server: None, planted: Target, tmp_path_factory: pytest.Temp
     found.ledger = everything(app)
     with opened(plan_loader.load("ai_analysis_job"), planted, Person("a", "b")) as rollout:
         trail = report.audit_trail(rollout.ledger)
-        found.reports = json.dumps(trail, default=str) + report.text(trail) + report.page(trail, rollout)
+        found.reports = json.dumps(trail, default=str) + report.text(trail) + report_page.page(trail, rollout)
     app.close()
     return found
 
