@@ -5,29 +5,31 @@ and HTML, and Prefect's artifacts over its API.
 
 from __future__ import annotations
 
-import contextlib
 import html
-import io
 import json
 import re
+import subprocess
 import sys
+import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
+from deploy.mysql_server import Server
 from flows.markdown import LONGEST_BYTES
 from flows.params import RunRequest
 from steps.target import ENVIRONMENT, Target
-from tests.cli.calling import PLAN, caller
-from tests.conftest import App, add_jobs
+from tests.cli.calling import PLAN
+from tests.conftest import App, add_jobs, make_old_database
 
 WHO, WHY = "ann", "CHG-1234: new lifecycle"
 FAULT = "1 of 9 rows disagree"
 KEY = "c000002"
 PLANTED = "UPDATE AiAnalysisJob SET status = 'completed', lifecycleStatus = 'locked' WHERE id = 'c000002'"
-DDL = "ADD COLUMN `queueName`"
 STATES = {"pre_deploy": "done", "deploy": "undone", "backfill": "undone", "verify": "undone"}
 
 
@@ -35,7 +37,6 @@ STATES = {"pre_deploy": "done", "deploy": "undone", "backfill": "undone", "verif
 class Record:
     """What is left behind: each of them by itself has to answer."""
 
-    flow_run: str
     artifacts: dict[str, dict[str, Any]]
     table: str
     text: str
@@ -43,35 +44,60 @@ class Record:
     page: str
 
 
-@pytest.fixture
-def record(prefect_server: None, database: Target, seeded: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-           capsys: pytest.CaptureFixture[str]) -> Record:
-    """A rollout in which V1, once it is out, writes a row that only a fault could make."""
-    from prefect.client.orchestration import get_client
+@pytest.fixture(scope="module")
+def old(server: Server) -> Iterator[Target]:
+    """The old database with nine jobs, for this module alone."""
+    target = Target(make_url(server.url).set(database=f"t_{uuid.uuid4().hex[:20]}"))
+    admin = App(target, "")
+    admin.run(f"CREATE DATABASE `{target.schema}`")
+    app = App(target)
+    make_old_database(app)
+    add_jobs(app, 9)
+    app.close()
+    yield target
+    admin.run(f"DROP DATABASE `{target.schema}`")
+    admin.close()
 
+
+@pytest.fixture(scope="module")
+def record(prefect_server: None, old: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Record]:
+    """A rollout in which V1, once it is out, writes a row that only a fault could make."""
     from flows import deployments
 
-    url = database.url.render_as_string(hide_password=False)
-    monkeypatch.setenv(ENVIRONMENT, url)
-    planted = tmp_path / "v1.py"
+    url, folder = old.url.render_as_string(hide_password=False), tmp_path_factory.mktemp("audit")
+    planted = folder / "v1.py"
     planted.write_text(f"import pymysql\nfrom sqlalchemy import make_url\nurl = make_url({url!r})\n"
                        "db = pymysql.connect(host=url.host, port=url.port, user=url.username, password=url.password or '', "
-                       "database=url.database, autocommit=True)\n" f"db.cursor().execute({PLANTED!r})\n")
+                       f"database=url.database, autocommit=True)\ndb.cursor().execute({PLANTED!r})\n")
     request = RunRequest(plan=PLAN, by=WHO, reason=WHY, database="env",
                          settings=[f"deploy.command={sys.executable} {planted}", "deploy.rollback_command=true"])
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(ENVIRONMENT, url)
         state = deployments.rollout(request, return_state=True)
-    assert (state.type, state.name) == ("FAILED", "RolledBack"), state.message
-    assert {str(p): str(s) for p, s in seeded.rows("SELECT phase, state FROM _rollout_phase")} == STATES
-    flow_run = str(state.state_details.flow_run_id)
+        assert (state.type, state.name) == ("FAILED", "RolledBack"), state.message
+        app = App(old)
+        assert {str(p): str(s) for p, s in app.rows("SELECT phase, state FROM _rollout_phase")} == STATES
+        app.close()
+        page = folder / "report.html"
+        text, document = reported(), json.loads(reported("--json"))
+        reported("--html", str(page))
+        yield Record(left_by(str(state.state_details.flow_run_id)), f"{old.schema}.AiAnalysisJob", text, document, page.read_text())
+
+
+def reported(*words: str) -> str:
+    """What the console script prints, in a process of its own."""
+    ended = subprocess.run([Path(sys.executable).with_name("rollout"), "report", PLAN, *words], capture_output=True, text=True, timeout=60,
+                           check=True)
+    return ended.stdout
+
+
+def left_by(flow_run: str) -> dict[str, dict[str, Any]]:
+    """Every artifact of the flow run by its key, from Prefect's API."""
+    from prefect.client.orchestration import get_client
+
     with get_client(sync_client=True) as client:
-        left = client._client.post("/artifacts/filter", json={
-            "limit": 200, "artifacts": {"flow_run_id": {"any_": [flow_run]}}}).json()
-    call, page = caller(monkeypatch, capsys), tmp_path / "report.html"
-    text, document = call("report", PLAN), call("report", PLAN, "--json")
-    assert call("report", PLAN, "--html", str(page)).code == text.code == document.code == 0
-    return Record(flow_run, {one["key"]: one for one in left}, f"{database.schema}.AiAnalysisJob", text.out, document.document,
-                  page.read_text(encoding="utf-8"))
+        asked = {"limit": 200, "artifacts": {"flow_run_id": {"any_": [flow_run]}}}
+        return {one["key"]: one for one in client._client.post("/artifacts/filter", json=asked).json()}
 
 
 def told(markup: str) -> str:
@@ -153,8 +179,7 @@ def test_the_plan_tells_before_the_first_change_what_will_happen(record: Record)
     assert {"severity", "check", "subject", "what", "remedy", "accept key"} == set(rows[0])
 
 
-def test_a_seeded_row_of_the_application_is_in_no_page(record: Record, app: App) -> None:
-    add_jobs(app, 1, prefix="z")
+def test_a_seeded_row_of_the_application_is_in_no_page(record: Record) -> None:
     everything = json.dumps(list(record.artifacts.values())) + record.text + record.page + json.dumps(record.document, default=str)
 
     assert "boom é" not in everything

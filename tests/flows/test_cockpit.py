@@ -163,8 +163,19 @@ def gather(found: Journey) -> None:
         found.graph = client._client.get(f"/flow_runs/{run_id}/graph-v2").json()
         found.runs = [client.read_flow_run(leg.state.state_details.flow_run_id) for leg in found.legs.values()]
         found.tasks = client.read_task_runs()
-        found.artifacts = client._client.post("/artifacts/filter", json={"limit": 200}).json()
+        found.artifacts = artifacts_of(client, [str(run.id) for run in found.runs])
         found.logs = logs_of(client)
+
+
+def artifacts_of(client: Any, runs: list[str]) -> list[dict[str, Any]]:
+    """Of these runs alone: other tests leave theirs on the same server."""
+    left: list[dict[str, Any]] = []
+    while True:
+        page = client._client.post("/artifacts/filter", json={"limit": 200, "offset": len(left), "sort": "CREATED_DESC", "artifacts": {
+            "flow_run_id": {"any_": runs}}}).json()
+        left += page
+        if len(page) < 200:
+            return left
 
 
 def logs_of(client: Any) -> list[dict[str, Any]]:
