@@ -61,12 +61,18 @@ def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     """
     if nothing_to_run(rollout, request):
         return Result("run", "nothing to do")
+    with conduct.shown(rollout, "run"):
+        return _run(rollout, request, conduct)
+
+
+def _run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     _refuse_when_busy(rollout)
     refuse_other_plans(rollout)
     _refuse_half_way_back(rollout)
     failover.refuse_forgotten(rollout, back=False)
     warnings = conduct.task("pre-checks", lambda: refuse_findings(rollout)) + _may_not_end(rollout, request)
     runbook.refuse_gaps(rollout, _phases(request))
+    conduct.planned(rollout, runbook.pending(rollout, _phases(request)), warnings)
     with owned(rollout, "run", _options(request, conduct)), _holder_named(rollout):
         failover.on_record(rollout)
         acknowledged.on_record(rollout, warnings)
@@ -115,11 +121,17 @@ def rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor) -> 
     phases, anything = what_to_undo(rollout, request)
     if not anything:
         return Result("rollback", "nothing to do")
+    with conduct.shown(rollout, "rollback"):
+        return _rollback(rollout, request, conduct, phases)
+
+
+def _rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor, phases: list[Phase]) -> Result:
     _refuse_when_busy(rollout)
     refuse_other_plans(rollout)
     failover.refuse_forgotten(rollout, back=True)
     ways_back.prepare(rollout, phases, drop_added=request.drop_added)
     warnings = _may_not_end(rollout, request)
+    conduct.planned(rollout, phases, warnings, back=True)
     with owned(rollout, "rollback", _options(request, conduct)), _holder_named(rollout):
         failover.on_record(rollout)
         acknowledged.on_record(rollout, warnings)

@@ -6,10 +6,12 @@ Who calls the steps. The runbook says what comes after what; a conductor says wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, TypeVar
 
 from steps import cancellation
+from steps.checks import Finding
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
 from steps.step import Step
@@ -39,6 +41,12 @@ class Conductor(Protocol):
     def task(self, name: str, run: Callable[[], T]) -> T:
         """Carry out one thing beside the phases, such as the pre-checks."""
 
+    def shown(self, rollout: Rollout, verb: str) -> AbstractContextManager[None]:
+        """Around all that *verb* does: at its end, however that is, people see what came of it and what comes next."""
+
+    def planned(self, rollout: Rollout, phases: Sequence[Phase], findings: Sequence[Finding], *, back: bool = False) -> None:
+        """Show what is about to happen, before the first change: *phases* in their order, and what the checks found."""
+
 
 class PlainConductor:
     """Calls every step directly; needs no Prefect."""
@@ -54,3 +62,9 @@ class PlainConductor:
 
     def task(self, name: str, run: Callable[[], T]) -> T:  # noqa: ARG002  # the name is for conductors that show it
         return run()
+
+    def shown(self, rollout: Rollout, verb: str) -> AbstractContextManager[None]:  # noqa: ARG002  # the same
+        return nullcontext()
+
+    def planned(self, rollout: Rollout, phases: Sequence[Phase], findings: Sequence[Finding], *, back: bool = False) -> None:
+        pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.markdown import cell, fenced
+from flows.markdown import fenced, words
 from steps import acknowledged, catalogue, forecast, parity_events
 from steps.errors import GateClosed
 from steps.masking import mask
@@ -20,10 +20,10 @@ def page(rollout: Rollout, closed: GateClosed) -> str:
     """The whole page of *closed*; looks, changes nothing. No row contents, no secrets."""
     phase = Phase(closed.gate["phase"])
     lines = [f"# May {phase.label} begin?" if closed.gate["needs"] == "approval" else f"# {phase.label} waits", "",
-             f"Table `{rollout.schema}.{rollout.table}`, plan `{rollout.plan.id}` {cell(rollout.plan.plan.title)}".rstrip(), "",
-             f"Asked by **{cell(rollout.person.actor)}**: {cell(rollout.person.reason)}", "",
-             *[f"- {cell(reason)}" for reason in closed.gate["reasons"]],
-             *[f"- **not met**: {cell(one)}" for one in closed.gate.get("unmet", [])],
+             f"Table `{rollout.schema}.{rollout.table}`, plan `{rollout.plan.id}` {words(rollout.plan.plan.title)}".rstrip(), "",
+             f"Asked by **{words(rollout.person.actor)}**: {words(rollout.person.reason)}", "",
+             *[f"- {words(reason)}" for reason in closed.gate["reasons"]],
+             *[f"- **not met**: {words(one)}" for one in closed.gate.get("unmet", [])],
              "", f"Void after {closed.gate['until']} (UTC); the same from a shell: `{closed.gate['call']}`", "",
              *_what_will_happen(rollout, phase), *_findings(rollout), *_last_phase(rollout, phase)]
     return mask("\n".join(lines))[:LONGEST]
@@ -55,8 +55,8 @@ def _steps(rollout: Rollout, phase: Phase) -> list[str]:
     left = [(stair, told) for number, (stair, told) in enumerate(zip(ladder.stairs, forecast.steps(rollout), strict=True), 1)
             if number > here and Phase(stair.phase) is phase]
     lines = ["| step | algorithm | others meet | estimate | basis |", "|---|---|---|---:|---|"]
-    lines += [f"| {cell(stair.name)} | {told[UP]['algorithm']} | {forecast.LOCKS[told[UP]['locks']]} | {told[UP]['estimate_ms']:,.0f} ms | "
-              f"{cell(told[UP]['basis'])} |" for stair, told in left]
+    lines += [f"| {words(stair.name)} | {told[UP]['algorithm']} | {forecast.LOCKS[told[UP]['locks']]} | "
+              f"{told[UP]['estimate_ms']:,.0f} ms | {words(told[UP]['basis'])} |" for stair, told in left]
     lines += ["", *[fenced("\n".join([*stair.up.before, stair.up.statement])) for stair, _ in left], ""]
     return lines
 
@@ -65,7 +65,7 @@ def _findings(rollout: Rollout) -> list[str]:
     """What the pre-checks of this run told, and what was accepted."""
     found = [event for event in rollout.ledger.events() if event["run_id"] == rollout.ledger.run_id
              and event["outcome"] in (acknowledged.ACCEPTED, acknowledged.TOLD)]
-    lines = [f"- {event['outcome']}: {cell(str(text))}" for event in found for text in _texts(event)]
+    lines = [f"- {event['outcome']}: {words(str(text))}" for event in found for text in _texts(event)]
     return ["## Findings", "", *(lines or ["none"]), ""]
 
 
@@ -83,7 +83,7 @@ def _last_phase(rollout: Rollout, phase: Phase) -> list[str]:
         return []
     lines = [f"## {before.label}", "", f"{row['state']} since {row['at']} (UTC)", "",
              "| step | outcome | ms | rows |", "|---|---|---:|---:|"]
-    lines += [f"| {cell(e['step'])} | {cell(e['outcome'])} | {'' if e['duration_ms'] is None else round(e['duration_ms'])} | "
+    lines += [f"| {words(e['step'])} | {words(e['outcome'])} | {'' if e['duration_ms'] is None else round(e['duration_ms'])} | "
               f"{'' if e['row_count'] is None else e['row_count']} |" for e in rollout.ledger.events()
               if e["run_id"] == row["run_id"] and e["phase"] == before.value and e["direction"] == "forward"]
     look = parity_events.last(rollout.ledger)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from flows.markdown import Page, code, fenced, table, words
+from flows.phase_page import language, went_back
 from flows.report import cells
 from flows.states import STATE_NAMES, UNTOLD
 from steps import acknowledged
@@ -21,7 +23,6 @@ from steps.phase import Phase
 TOLD_LATER = "told-later"
 COMPLETED, FAILED, CANCELLED, CRASHED = "COMPLETED", "FAILED", "CANCELLED", "CRASHED"
 BESIDE = (acknowledged.ACCEPTED, acknowledged.TOLD, UNTOLD)
-LONGEST_PAGE = 50_000
 FLOWS = {"run": "rollout"}
 Ending = tuple[str, str]
 
@@ -127,9 +128,12 @@ def _time(text: str) -> datetime:
 
 
 def _page(trail: dict[str, Any], run: dict[str, Any], message: str) -> str:
-    lines = [f"# {run['verb']} by {run['actor']}", "", f"Table `{trail['table']}`, plan `{trail['plan']}`: {run['reason']}", "", message,
-             "", "| at | phase | direction | step | outcome | ms | rows |", "|---|---|---|---|---|---:|---:|"]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells(event)[:7]) + " |" for event in run["events"]]
-    lines += ["", "## SQL and commands", ""]
-    lines += [f"```\n{event['statement']}\n```" for event in run["events"] if event["statement"]]
-    return mask("\n".join(lines))[:LONGEST_PAGE]
+    page = Page(f"rollout report {trail['plan']}")
+    page.add(f"# {words(run['verb'])} by {words(run['actor'])}", "",
+             f"Table {code(trail['table'])}, plan {code(trail['plan'])}: {words(run['reason'], 1500)}", "", words(message, 2500), "")
+    page.part("Went back", went_back(run), "phases")
+    page.part("Steps", table(("at", "phase", "direction", "step", "outcome", "ms", "rows"), [cells(event)[:7] for event in run["events"]],
+                             numbers=frozenset({"ms", "rows"})), "lines of the table of steps")
+    page.part("SQL and commands", [f"{words(event['step'])}:\n\n{fenced(event['statement'], language(event['statement']))}\n"
+                                   for event in run["events"] if event["statement"]], "statements", last=True)
+    return mask(str(page))

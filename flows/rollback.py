@@ -11,17 +11,19 @@ from collections.abc import Callable
 from flows.conductor import Conductor
 from steps import backfill, cleanup_back, ddl, deploy, drop_added, own_shadow_write, pre_deploy, server_trouble, shadow_write, verify
 from steps.errors import Refused, RollbackFailed, RolloutError
+from steps.ledger import Event
 from steps.ownership import unless_lost
 from steps.phase import FORWARD, STANDS, Phase
 from steps.rollout import Rollout
 from steps.step import Step
 
+ROLLED_BACK = "rolled back"
 WayBack = Callable[[], None]
 
 
-def backward(rollout: Rollout, conduct: Conductor, phases: list[Phase], *, drop_added: bool) -> None:
+def backward(rollout: Rollout, conduct: Conductor, phases: list[Phase], *, drop_added: bool, why: str = "") -> None:
     """
-    Undo *phases*, which come latest first.
+    Undo *phases*, which come latest first; each is on record as rolled back, with *why*: what failed, else the person's reason.
 
     Raises:
         Refused, WaitingForPerson: before anything was undone.
@@ -41,6 +43,7 @@ def backward(rollout: Rollout, conduct: Conductor, phases: list[Phase], *, drop_
         try:
             with unless_lost(rollout.owner, rollout.ledger.session):
                 conduct.phase(f"rollback of {phase.value}", ways[phase](), rollout)
+            rollout.record(Event(phase.value, ROLLED_BACK, "done", "back", detail={"why": why or rollout.person.reason}))
         except Exception as error:
             if isinstance(error, Refused) or server_trouble.interrupted(error):
                 raise

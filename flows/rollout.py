@@ -102,15 +102,15 @@ def _way_back_on_failure(rollout: Rollout, conduct: Conductor) -> Iterator[None]
                  partial(own_shadow_write.failed_and_taken_back, rollout))
     except CleanupBroke as failure:
         _go_back(rollout, failure, "columns and sync are back", partial(rollback.backward, rollout, conduct, [Phase.CLEANUP],
-                                                                        drop_added=False))
+                                                                        drop_added=False, why=str(failure)))
     except VerifyFailed as failure:
         to = rollout.plan.on_fail
         if to == "stop":
             raise Stopped(failure.subject, failure.reason, "on_fail = stop: everything stands as it is; correct it, then run the "
                           "same command again") from None
-        undo = rollback.standing_after(rollout, None if to == "v0" else Phase.PRE_DEPLOY)
+        undo, why = rollback.standing_after(rollout, None if to == "v0" else Phase.PRE_DEPLOY), str(failure)
         _go_back(rollout, failure, f"the application is back on V0 (on_fail = {to})",
-                 lambda: rollback.backward(rollout, conduct, undo, drop_added=False),
+                 lambda: rollback.backward(rollout, conduct, undo, drop_added=False, why=why),
                  f"rollout rollback {rollout.plan.id} --to {to} --deployed-by NAME")
 
 

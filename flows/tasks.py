@@ -7,34 +7,30 @@ A dead Prefect API never stops database work: what cannot be told within a few s
 
 from __future__ import annotations
 
-import contextvars
-import re
-import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import structlog
 from prefect import allow_failure, states, task
-from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext
 
+from flows import run_pages
+from flows.artifacts import Artifacts, key_of
 from flows.progress_artifact import ProgressArtifact
-from flows.report import phase_markdown
 from flows.states import UNTOLD
 from steps import cancellation
 from steps.cancellation import Cancelled
-from steps.errors import RolloutError
+from steps.checks import Finding
+from steps.errors import FindingsRefused, RolloutError
 from steps.ledger import Event
-from steps.masking import mask
+from steps.phase import Phase
 from steps.rollout import Rollout
 from steps.step import Step
 
 T = TypeVar("T")
-TELL_WITHIN_S = 5.0
-LONGEST_ARTIFACT = 50_000
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
@@ -51,26 +47,43 @@ class PrefectConductor:
 
     def __init__(self) -> None:
         self._before: State[Any] | None = None
-        self.untold, self._recorded = "", False
+        self.artifacts, self._recorded = Artifacts(), False
+        self._phases: list[str] = []
+        self._failed = ""
         context = FlowRunContext.get()
         self.flow_run = str(context.flow_run.id) if context and context.flow_run else None
 
+    @property
+    def untold(self) -> str:
+        return self.artifacts.untold
+
+    @untold.setter
+    def untold(self, why: str) -> None:
+        self.artifacts.untold = why
+
     def phase(self, name: str, steps: list[Step], rollout: Rollout) -> None:
         """One task per phase, with an artifact that tells what was done; errors come out as they are."""
-        events: list[Event] = []
+        heard: list[Event] = []
+        because = self._failed if name.startswith(run_pages.BACK) else ""
 
         def body() -> None:
-            rollout.listeners.append(events.append)
+            rollout.listeners.append(heard.append)
             told, rollout.told = rollout.told, ProgressArtifact(f"{rollout.plan.id}-{name}", rollout.told)
+            error = ""
             try:
                 for step in steps:
                     self._step(step)
+            except BaseException as caught:
+                error = str(caught) or type(caught).__name__
+                self._failed = self._failed or f"{name}: {error}"
+                raise
             finally:
-                rollout.listeners.remove(events.append)
+                rollout.listeners.remove(heard.append)
                 rollout.told = told
-                self._tell(f"{rollout.plan.id}-{name}", phase_markdown(name, rollout, events))
+                self.artifacts.page(key_of(rollout.plan.id, name), lambda: run_pages.of_phase(name, rollout, heard, error, because))
                 self._on_record(name, rollout)
 
+        self._phases.append(name)
         self._chained(name, body)
 
     def task(self, name: str, run: Callable[[], T]) -> T:
@@ -89,27 +102,31 @@ class PrefectConductor:
         _as_task(step.name, lambda: outcome.append(step.run().value))
         log.info("step ended", step=step.name, outcome=outcome[0])
 
-    def _tell(self, key: str, markdown: str) -> None:
-        """Leave an artifact, best effort: a dead API may cost a few seconds once, never the rollout."""
-        if self.untold:
-            return
-        context = contextvars.copy_context()
-        trouble = [f"no answer within {TELL_WITHIN_S:g} s"]
+    @contextmanager
+    def shown(self, rollout: Rollout, verb: str) -> Iterator[None]:
+        """At the end a `summary` page; where findings refused the run, they as a table."""
+        code, ending = 0, "done"
+        try:
+            yield
+        except BaseException as error:
+            code, ending = getattr(error, "exit_code", 1), str(error) or type(error).__name__
+            if isinstance(error, FindingsRefused):
+                self._findings(rollout, run_pages.of_findings(error.findings, rollout.accepted))
+            raise
+        finally:
+            links = {name: f"../artifact/{found}" for name in self._phases
+                     if (found := self.artifacts.left.get(key_of(rollout.plan.id, name)))}
+            self.artifacts.page(key_of(rollout.plan.id, "summary"), lambda: run_pages.of_run(rollout, verb, code, ending, links))
 
-        def tell() -> None:
-            try:
-                create_markdown_artifact(mask(markdown)[:LONGEST_ARTIFACT], key=re.sub(r"[^a-z0-9]+", "-", key.lower()).strip("-"))
-                trouble.clear()
-            except Exception as error:  # noqa: BLE001  # whatever the cockpit's trouble is, it is not the database's
-                trouble[:] = [type(error).__name__]
+    def planned(self, rollout: Rollout, phases: Sequence[Phase], findings: Sequence[Finding], *, back: bool = False) -> None:
+        """A `plan` page with all that will happen, and the findings as a table that can be searched."""
+        rows = run_pages.of_findings(findings, rollout.accepted)
+        self.artifacts.page(key_of(rollout.plan.id, "plan"), lambda: run_pages.of_plan(rollout, phases, rows, back=back))
+        self._findings(rollout, rows)
 
-        thread = threading.Thread(target=lambda: context.run(tell), daemon=True)
-        thread.start()
-        thread.join(TELL_WITHIN_S)
-        self.untold = "; ".join(trouble)
-        if self.untold:
-            log.warning("Prefect could not be told", reason=self.untold)
-
+    def _findings(self, rollout: Rollout, rows: list[dict[str, str]]) -> None:
+        if rows:
+            self.artifacts.table(key_of(rollout.plan.id, "findings"), rows, f"{len(rows)} findings of the checks before this run")
 
     def _on_record(self, name: str, rollout: Rollout) -> None:
         """Once: what Prefect missed is told later, by `rollout report --sync`."""

@@ -6,8 +6,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from steps import waits
+from steps.intervals import Chunk, intervals
 
 RECENT_S = 20.0
 LEAST_S = 1.0
@@ -62,7 +64,7 @@ class Pace:
         self._ended = False
         self.lock = threading.RLock()
         self.paused_for = ""
-        self.chunk_s: list[float] = []
+        self.chunks: list[Chunk] = []
         self._rows_at: dict[int, int] = {}
         self._began_s = waits.now_s()
         self._paused_at_s = self._paused_s = 0.0
@@ -78,7 +80,7 @@ class Pace:
         """Count one chunk."""
         with self.lock:
             self.examined, self.changed, self.seen = self.examined + rows, self.changed + changed, self.seen + rows
-            self.chunk_s.append(took_s)
+            self.chunks.append(Chunk(waits.now_s() - self._began_s, rows, took_s))
             now_s = self.worked_s()
             self._recent.append((now_s, rows))
             self._rows_at[int(now_s)] = self._rows_at.get(int(now_s), 0) + rows
@@ -121,15 +123,15 @@ class Pace:
             return Progress(self.name, self.examined, self.changed, self.estimated, self.sweep,
                             rows / seconds if measured and seconds > 0 else 0.0, self.paused_for, self._ended, self.limit)
 
-    def summary(self) -> dict[str, float | int | str]:
-        """Rate, pauses and how long chunks took, for the audit trail."""
+    def summary(self) -> dict[str, Any]:
+        """Rate, pauses and how long chunks took, for the audit trail; `intervals` is for charts (:mod:`steps.intervals`)."""
         with self.lock:
-            took = sorted(self.chunk_s)
-            found: dict[str, float | int | str] = {"chunks": len(took), "worked s": round(self.worked_s(), 1),
+            took = sorted(chunk.took_s for chunk in self.chunks)
+            found: dict[str, Any] = {"chunks": len(took), "worked s": round(self.worked_s(), 1),
                                                    "paused s": round(self.paused_s(), 1)}
             if took:
                 found |= {"chunk ms, median": round(1000 * took[len(took) // 2]), "longest": round(1000 * took[-1])}
-                found |= {"chunk times": chart(took), "rows/s": rate_chart(self._rows_at)}
+                found |= {"chunk times": chart(took), "rows/s": rate_chart(self._rows_at), "intervals": intervals(self.chunks)}
             return found
 
 

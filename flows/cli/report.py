@@ -32,15 +32,25 @@ def report(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
             trail["repository"] = repository(desk) if trail["runs"] else None
             end.document |= trail
             if html:
-                try:
-                    html.write_text(mask(reports.page(trail, desk)), encoding="utf-8")
-                except OSError as error:
-                    raise WrongUsage(f"--html {html}", f"cannot be written: {error.strerror}", "name another file") from None
+                _write(html, desk, trail)
                 end.say(f"written to {html}")
             if sync:
                 _sync(desk, trail, end)
         if not as_json and not html and not sync:
             end.say(reports.text(trail) if trail["runs"] else "nothing is on record")
+
+
+def _write(file: Path, desk: Rollout, trail: dict[str, Any]) -> None:
+    """
+    Raises:
+        WrongUsage: the file cannot be written.
+    """
+    from flows import report_page  # noqa: PLC0415  # Jinja is for this alone, and every command would wait for it
+
+    try:
+        file.write_text(mask(report_page.page(trail, desk)), encoding="utf-8")
+    except OSError as error:
+        raise WrongUsage(f"--html {file}", f"cannot be written: {error.strerror}", "name another file") from None
 
 
 def _sync(desk: Rollout, trail: dict[str, Any], end: Ending) -> None:

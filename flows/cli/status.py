@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.table import Table
 
 from flows import actions
 from flows.cli.ending import Ending, ending
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
+from flows.cli.status_watch import follow
 from flows.params import Request
 from flows.standing import standing
 from steps import approvals, passing
+from steps.errors import WrongUsage
 from steps.phase import Phase
 from steps.target import target_of
 
+LEAST_EVERY_S = 0.2
 
-def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings = None, as_json: Json = False) -> None:
+
+def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings = None,
+           watch: Annotated[bool, typer.Option("--watch", help="Stay and show it as it works; Ctrl-C ends it. On a pipe, a line for "
+                                               "each change.")] = False,
+           every_s: Annotated[float, typer.Option("--every", metavar="S", min=LEAST_EVERY_S, max=3600, help="With --watch: look every S "
+                                                  "seconds.")] = 2.0,
+           until_idle: Annotated[bool, typer.Option("--until-idle", help="With --watch: end once nobody is at work.")] = False,
+           as_json: Json = False) -> None:
     """Where the rollout stands, from catalogue and ledger. Takes no lock."""
     with ending(as_json=as_json) as end:
+        _refuse_words(watch=watch, until_idle=until_idle, as_json=as_json)
         request = Request(plan=plan, by=whoami(), reason=NO_REASON, settings=settings or [])
+        if watch:
+            follow(request, target_of(database_url), end, every_s, until_idle=until_idle)
+            return
         with actions.desk(request, target_of(database_url)) as desk:
             now = standing(desk)
         end.document |= now
@@ -54,3 +69,14 @@ def _say_gates(end: Ending, gates: list[dict[str, Any]]) -> None:
         end.say(f"gate of {gate['phase']}: {approvals.in_words(gate)}")
         for line in [*gate["reasons"], *gate["calls"]] if gate["state"] == approvals.WAITING else []:
             end.say(f"  {line}")
+
+
+def _refuse_words(*, watch: bool, until_idle: bool, as_json: bool) -> None:
+    """
+    Raises:
+        WrongUsage: words that do not go together.
+    """
+    if watch and as_json:
+        raise WrongUsage("--watch", "does not go with --json, which is one document", "call `rollout status --json` as often as you like")
+    if until_idle and not watch:
+        raise WrongUsage("--until-idle", "says when --watch ends", "add --watch")

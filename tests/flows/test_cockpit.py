@@ -23,7 +23,7 @@ import pytest
 from sqlalchemy import make_url
 
 from deploy.mysql_server import Server
-from flows import report
+from flows import report, report_page
 from flows.params import RollbackRequest, RunRequest, Through
 from flows.params import Target as Where
 from steps import plan_loader
@@ -133,7 +133,7 @@ def journey(prefect_server: None, planted: Target, tmp_path_factory: pytest.Temp
     found.ledger = everything(app)
     with opened(plan_loader.load("ai_analysis_job"), planted, Person("a", "b")) as rollout:
         trail = report.audit_trail(rollout.ledger)
-        found.reports = json.dumps(trail, default=str) + report.text(trail) + report.page(trail, rollout)
+        found.reports = json.dumps(trail, default=str) + report.text(trail) + report_page.page(trail, rollout)
     app.close()
     return found
 
@@ -163,8 +163,19 @@ def gather(found: Journey) -> None:
         found.graph = client._client.get(f"/flow_runs/{run_id}/graph-v2").json()
         found.runs = [client.read_flow_run(leg.state.state_details.flow_run_id) for leg in found.legs.values()]
         found.tasks = client.read_task_runs()
-        found.artifacts = client._client.post("/artifacts/filter", json={"limit": 200}).json()
+        found.artifacts = artifacts_of(client, [str(run.id) for run in found.runs])
         found.logs = logs_of(client)
+
+
+def artifacts_of(client: Any, runs: list[str]) -> list[dict[str, Any]]:
+    """Of these runs alone: other tests leave theirs on the same server."""
+    left: list[dict[str, Any]] = []
+    while True:
+        page = client._client.post("/artifacts/filter", json={"limit": 200, "offset": len(left), "sort": "CREATED_DESC", "artifacts": {
+            "flow_run_id": {"any_": runs}}}).json()
+        left += page
+        if len(page) < 200:
+            return left
 
 
 def logs_of(client: Any) -> list[dict[str, Any]]:

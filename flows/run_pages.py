@@ -1,0 +1,125 @@
+"""
+The pages of one run for Prefect's artifacts: what will happen, each phase as it was, and at the end what came of it and what is next.
+
+Prefect-free. Each is made of ledger and catalogue at the moment of asking; what cannot be read is left out, and never stops a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from flows import phase_facts, phase_page, planned
+from flows.charts.pace import paces
+from flows.charts.timeline import timeline
+from flows.markdown import Page, code, fenced, image, table, words
+from flows.phase_facts import Row
+from flows.report import audit_trail
+from flows.standing import standing
+from flows.visible import duration, number
+from steps.checks import Finding
+from steps.errors import EXIT_CODES, RolloutError
+from steps.ledger import Event
+from steps.phase import Phase
+from steps.rollout import Rollout
+
+BACK = "rollback of "
+
+
+def key_parts(name: str) -> tuple[str, str]:
+    """(phase, direction) of what the run graph calls *name*."""
+    return (name.removeprefix(BACK), "back") if name.startswith(BACK) else (name.rpartition(" ")[2], "forward")
+
+
+def of_phase(name: str, rollout: Rollout, heard: Sequence[Event], error: str, because: str = "") -> tuple[str, str]:
+    """
+    The page of phase *name* as this run left it, and its result in one line; made of *heard* where the ledger cannot be read.
+
+    *error* ended the phase, *because* of something that failed before it it goes back.
+    """
+    phase, direction = key_parts(name)
+    everything: list[Row] = []
+    with suppress(RolloutError):
+        everything = rollout.ledger.events()
+    same = [row for row in everything if row["phase"] == phase and (row["direction"] == direction or row["outcome"] in phase_facts.BESIDE)]
+    events = [row for row in same if row["run_id"] == rollout.ledger.run_id] or [phase_page.as_row(event) for event in heard]
+    before = {row["run_id"] for row in same if row["outcome"] not in phase_facts.BESIDE} - {rollout.ledger.run_id}
+    work = [row for row in events if row["outcome"] not in phase_facts.BESIDE and row["step"] != phase_facts.GATE]
+    facts = phase_facts.of(phase, direction, work, rollout.plan.plan.planned_s.get(phase), error)
+    pictures = [image(f"{chart.title}. {chart.description}", chart.data_uri()) for chart in paces(work)]
+    head = phase_page.Head(f"{rollout.schema}.{rollout.table}", rollout.plan.id, rollout.person.actor, rollout.person.reason,
+                           rollout.plan.plan.max_stall_ms, because)
+    return phase_page.markdown(facts, head, events, len(before), pictures), facts.result
+
+
+def of_findings(findings: Sequence[Finding | Mapping[str, object]], accepted: frozenset[str]) -> list[dict[str, str]]:
+    """Findings as rows of a table artifact, texts only."""
+    return [{"severity": "accepted" if row["severity"] == "refuse" and row["accept"] in accepted else f"{row['severity']}",
+             "check": f"{row['check']}", "subject": f"{row['subject']}", "what": f"{row['what']}", "remedy": f"{row['remedy']}",
+             "accept key": f"{row['accept'] or '-'}"} for row in (f if isinstance(f, Mapping) else vars(f) for f in findings)]
+
+
+def of_plan(rollout: Rollout, phases: Sequence[Phase], findings: Sequence[dict[str, str]], *, back: bool) -> tuple[str, str]:
+    """What will happen, as page and line: phases, findings, and for a run every statement with its estimate."""
+    page = _opened(rollout, "What this run will undo" if back else "What this run will do")
+    purposes = phase_facts.WAY_BACK if back else phase_facts.PURPOSE
+    page.part("Phases", table(("phase", "what for"), [(phase_facts.phase_name(phase.value, "back" if back else "forward"),
+                                                       purposes[phase.value]) for phase in phases]), "lines")
+    page.part("Findings", table(tuple(findings[0]), [tuple(row.values()) for row in findings]) if findings
+              else ["None: the checks found nothing to say."], "findings")
+    if not back:
+        with suppress(RolloutError):
+            _statements(page, planned.document(rollout), phases)
+    return str(page), f"what {'goes back' if back else 'will happen'}: {', '.join(phase.value for phase in phases)}"
+
+
+def _statements(page: Page, document: dict[str, Any], phases: Sequence[Phase]) -> None:
+    groups = [*(document["groups"] if Phase.PRE_DEPLOY in phases else []), *(document["cleanup"] if Phase.CLEANUP in phases else [])]
+    steps = [(step, group) for group in groups for step in group["steps"]]
+    page.part("Schema steps", table(("step", "algorithm", "estimate, ms", "together with", "way back"), [
+        (step["step"], step["algorithm"], number(step["estimate_ms"]), group["name"].partition(":")[0], step["back"]["algorithm"])
+        for step, group in steps], numbers=frozenset({"estimate, ms"})) if steps else [], "steps")
+    pass_ms = (document["first_pass_estimate"] or {}).get("estimate_ms")
+    if pass_ms is not None and Phase.PRE_DEPLOY in phases:
+        page.add("", f"First pass over about {number(document['rows_estimated'])} rows: about {duration(pass_ms / 1000)}.")
+    sql = [line for step, _ in steps for line in step["sql"]] + (document["triggers"] if Phase.PRE_DEPLOY in phases else [])
+    page.part("SQL, in order", [fenced(line) for line in sql], "statements", last=True)
+
+
+def of_run(rollout: Rollout, verb: str, exit_code: int, ending: str, links: Mapping[str, str]) -> tuple[str, str]:
+    """What came of the run and what comes next, as page and line. *links* leads from a phase's name to its page."""
+    page = _opened(rollout, f"{verb}: {EXIT_CODES.get(exit_code, ending)}")
+    if exit_code:
+        page.add(f"**{words(ending, 2000)}**", "")
+    with suppress(RolloutError):
+        now = standing(rollout)
+        page.add(f"**Next:** {words(now['next'], 1000)}", "")
+        trail = audit_trail(rollout.ledger)
+        run = next((run for run in trail["runs"] if run["run_id"] == rollout.ledger.run_id), None)
+        if run:
+            page.part("Went back", phase_page.went_back(run), "phases")
+            page.part("What this run did", _did(run, links, rollout.plan.plan.planned_s), "phases")
+        page.part("What stands", table(("phase", "state", "since (UTC)"), [
+            (Phase(row["phase"]).label, row["state"], row["at"] or "") for row in now["phases"]]), "phases")
+        chart = timeline(trail)
+        drawn = [image(f"{chart.title}. {chart.description}", chart.data_uri())] if chart else []
+        page.part("The whole rollout", drawn, "pictures", last=True)
+    return str(page), f"{verb} by {rollout.person.actor}: {EXIT_CODES.get(exit_code, ending)}"
+
+
+def _did(run: dict[str, Any], links: Mapping[str, str], planned_s: dict[str, float]) -> list[str]:
+    rows = []
+    for stretch in phase_facts.stretches(run["events"]):
+        facts = phase_facts.of(stretch[0]["phase"], stretch[0]["direction"], stretch, planned_s.get(stretch[0]["phase"]))
+        name = words(facts.name)
+        rows.append(f"| {f'[{name}]({links[facts.name]})' if facts.name in links else name} | {facts.ended} | {duration(facts.actual_s)} | "
+                    f"{words(facts.result)} |")
+    return ["| phase | ended | took | result |", "|---|---|---|---|", *rows] if rows else ["Nothing."]
+
+
+def _opened(rollout: Rollout, title: str) -> Page:
+    page = Page(f"rollout report {rollout.plan.id}")
+    page.add(f"# {words(title)}", "", f"Table {code(f'{rollout.schema}.{rollout.table}')}, plan {code(rollout.plan.id)}  ",
+             f"By **{words(rollout.person.actor)}**: {words(rollout.person.reason, 1500)}", "")
+    return page
