@@ -12,7 +12,7 @@ from typing import Any
 
 from flows import actions, cockpit
 from flows.params import Request, RollbackRequest, RunRequest, Through
-from flows.states import STATE_NAMES
+from flows.states import KIND_NAMES, STATE_NAMES
 from steps.cancellation import Cancelled
 from steps.errors import EXIT_CODES, RolloutError, WrongUsage
 from steps.masking import mask
@@ -28,6 +28,7 @@ from prefect.flows import Flow  # noqa: E402
 from prefect.states import Cancelled as CancelledState  # noqa: E402
 from prefect.states import Completed, Failed  # noqa: E402
 
+from flows import events  # noqa: E402
 from flows.tasks import CockpitTrouble, PrefectConductor  # noqa: E402
 
 TAG = "mysql-rollout"
@@ -74,11 +75,12 @@ def _told(request: Request, action: Callable[[Rollout, PrefectConductor], action
     cockpit.log_to()
     try:
         database = call.database or database_of(request.database)
-        with actions.desk(call.request or request, database, call.confirm, call.told) as rollout:
+        with actions.desk(call.request or request, database, call.confirm, call.told) as rollout, events.telling(rollout):
             call.result = action(rollout, conduct)
     except RolloutError as error:
         call.error = error
-        return Failed(name=STATE_NAMES.get(error.exit_code, "Failed"), message=mask(f"{error} (exit {error.exit_code}: "
+        name = KIND_NAMES.get(type(error).__name__) or STATE_NAMES.get(error.exit_code, "Failed")
+        return Failed(name=name, message=mask(f"{error} (exit {error.exit_code}: "
                       f"{EXIT_CODES[error.exit_code]})"))
     except Cancelled as cancelled:
         call.error = cancelled

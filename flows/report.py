@@ -11,6 +11,7 @@ from flows.standing import standing
 from steps import acknowledged
 from steps.ledger import Event, Ledger
 from steps.mysql import shown
+from steps.parity_looks import AFTERWARDS, FOR_THE_NEXT
 from steps.phase import Phase
 from steps.rollout import Rollout
 
@@ -36,7 +37,7 @@ def durations(trail: dict[str, Any], planned_s: dict[str, float]) -> list[dict[s
         held = any(event["step"].startswith("hold for") for event in run["events"])
         for event in run["events"]:
             inside = (held and "algorithm" in event["detail"]) or event["step"].startswith("trigger ")
-            if not inside and event["outcome"] not in (acknowledged.ACCEPTED, acknowledged.TOLD):
+            if not inside and event["outcome"] not in (acknowledged.ACCEPTED, acknowledged.TOLD) and event["step"] not in AFTERWARDS:
                 key = (f"{number}. {run['verb']}", event["phase"], event["direction"])
                 found[key] = found.get(key, 0) + (event["duration_ms"] or 0) / 1000
     return [{"run": run, "phase": phase, "direction": direction, "planned_s": planned_s.get(phase) if direction == "forward" else None,
@@ -143,7 +144,7 @@ def _numbers(event: dict[str, Any]) -> str:
 
 
 def _detail(detail: dict[str, Any] | None) -> str:
-    return "; ".join(f"{key} = {value}" for key, value in (detail or {}).items())
+    return "; ".join(f"{key} = {value}" for key, value in (detail or {}).items() if key != FOR_THE_NEXT)
 
 
 def _number(value: float | None) -> str:

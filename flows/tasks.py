@@ -21,6 +21,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext
 
+from flows.events import phase_told
 from flows.progress_artifact import ProgressArtifact
 from flows.report import phase_markdown
 from flows.states import UNTOLD
@@ -71,7 +72,8 @@ class PrefectConductor:
                 self._tell(f"{rollout.plan.id}-{name}", phase_markdown(name, rollout, events))
                 self._on_record(name, rollout)
 
-        self._chained(name, body)
+        with phase_told(name, rollout):
+            self._chained(name, body)
 
     def task(self, name: str, run: Callable[[], T]) -> T:
         found: list[T] = []

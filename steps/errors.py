@@ -91,6 +91,19 @@ class WaitingForPerson(Stopped):
     """A person has to confirm something; *remedy* is the call that does it."""
 
 
+class ParityLost(Stopped):
+    """The watch found that both sides are not in step any more, or that what keeps them so is gone; *look* is what it saw."""
+
+    def __init__(self, subject: str, reason: str, remedy: str = "", look: dict[str, object] | None = None) -> None:
+        super().__init__(subject, reason, remedy)
+        self.args = (subject, reason, remedy, look)
+        self.look = look or {}
+
+
+class ParityUnseen(ParityLost):
+    """The watch could not look, which is never clean; *look* says at what."""
+
+
 class OwnershipLost(Stopped):
     """Our named lock or owner row is gone: another rollout may have taken over (case C93)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from flows import actions
+from flows import actions, watching
 from flows.cli.ending import ending
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.params import Request
@@ -39,6 +39,8 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
             end.say(f"left by a hand-over that was cut short: {', '.join(now['handover_left'])}; the next run removes them first")
         for row in now["passes"]:
             end.say(passing.told(row))
+        if now["parity_watch"]:
+            end.say(watching.line(now["parity_watch"]))
         if now["working_on_it"]:
             owner = now["working_on_it"]
             end.say(f"working on it: {owner['actor']} on {owner['host']} since {owner['since']}" + ("" if owner["alive"] else " (dead)"))
