@@ -1,8 +1,8 @@
 """
 Every transition of a run as an event in Prefect's stream, for automations (`deploy/automations/`): table, phase, who, why, what to do.
 
-Best effort, in order, from a thread of its own: an API that is away costs a run a few seconds at its end, never more, and what it missed
-is in the ledger. Words of ours only, masked: never row contents, never a secret. The run's flow run is a related resource, and bears
+Best effort, in order, from a thread of its own: an API that is away costs a run five seconds at its end, a slow one up to fifteen; what it
+missed is in the ledger. Words of ours only, masked: never row contents, never a secret. The run's flow run is a related resource, and bears
 table, plan and phase as labels, so that also who died without a word can be told.
 """
 
@@ -30,10 +30,14 @@ from steps.rollout import Rollout
 
 cockpit.prepare()
 
-from prefect.context import FlowRunContext  # noqa: E402  # only after the settings above
+from httpx import HTTPStatusError  # noqa: E402  # only after the settings above
+from prefect.client.orchestration import SyncPrefectClient  # noqa: E402
+from prefect.context import FlowRunContext  # noqa: E402
 
-TELL_WITHIN_S = 3.0
-REQUEST_WITHIN_S = 2.0
+TELL_WITHIN_S = 5.0
+REQUEST_WITHIN_S = 5.0
+AGAIN_AFTER_S = 1.0
+MOST_WAITS = 3
 PREFIX = "mysql-rollout"
 LONGEST_WORDS = 2000
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
@@ -55,17 +59,18 @@ class Whose(NamedTuple):
 
 
 class Stream:
-    """What is told of one run, in its order. After the first trouble nothing is told any more, and `untold` says why."""
+    """What is told of one run, in its order: what the API does not take now is told again until the run has ended. `untold` says why."""
 
     def __init__(self) -> None:
         self.whose, self.untold, self.phase, self.told = Whose.here(), "", "", set[str]()
-        self._waiting: queue.SimpleQueue[tuple[str, str, Any] | threading.Event | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[tuple[str, str, Any] | None] = queue.SimpleQueue()
+        self._next: tuple[str, str, Any] | None = None
+        self._heard = 0
+        self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
     def put(self, method: str, path: str, document: Any) -> None:
         """Never waits."""
-        if self.untold:
-            return
         self._waiting.put((method, path, document))
         if self._thread is None:
             context = contextvars.copy_context()
@@ -73,30 +78,47 @@ class Stream:
             self._thread.start()
 
     def close(self) -> None:
-        """Wait until what was put is told, :data:`TELL_WITHIN_S` at most."""
+        """Wait until what was put is told, while the API takes something every :data:`TELL_WITHIN_S`, three times that at most."""
         if self._thread is None:
             return
-        told = threading.Event()
-        self._waiting.put(told)
         self._waiting.put(None)
-        if not self.untold and not told.wait(TELL_WITHIN_S):
-            self._give_up(f"no answer within {TELL_WITHIN_S:g} s")
-
-    def _give_up(self, why: str) -> None:
-        self.untold = why
-        log.warning("Prefect could not be told of events", reason=why)
+        for _ in range(MOST_WAITS):
+            heard = self._heard
+            self._thread.join(TELL_WITHIN_S)
+            if not self._thread.is_alive():
+                return
+            if heard == self._heard:
+                break
+        self._closed.set()
+        self.untold = self.untold or f"no answer within {TELL_WITHIN_S:g} s"
+        log.warning("Prefect could not be told of events", reason=self.untold)
 
     def _tell_all(self) -> None:
+        while not self._closed.is_set():
+            try:
+                with api.client(REQUEST_WITHIN_S) as client:
+                    while self._one_more():
+                        self._tell(client)
+            except Exception as trouble:  # noqa: BLE001  # whatever the cockpit's trouble is, it is not the database's
+                self.untold = api.told(trouble)
+                self._closed.wait(AGAIN_AFTER_S)
+            else:
+                return
+
+    def _one_more(self) -> bool:
+        if self._next is None:
+            self._next = self._waiting.get()
+        return self._next is not None and not self._closed.is_set()
+
+    def _tell(self, client: SyncPrefectClient) -> None:
+        method, path, document = self._next or ("", "", None)
         try:
-            with api.client(REQUEST_WITHIN_S) as client:
-                while (item := self._waiting.get()) is not None:
-                    if isinstance(item, threading.Event):
-                        item.set()
-                    elif not self.untold:
-                        method, path, document = item
-                        client.request(method, path, json=document)  # type: ignore[arg-type]  # one of httpx's own words
-        except Exception as trouble:  # noqa: BLE001  # whatever the cockpit's trouble is, it is not the database's
-            self._give_up(api.told(trouble))
+            client.request(method, path, json=document)  # type: ignore[arg-type]  # one of httpx's own words
+        except HTTPStatusError as refused:
+            if not refused.response.is_client_error:
+                raise
+            log.warning("Prefect did not take an event", reason=api.told(refused))  # and never will
+        self._next, self.untold, self._heard = None, "", self._heard + 1
 
 
 _stream: ContextVar[Stream | None] = ContextVar("rollout_events", default=None)
@@ -166,10 +188,10 @@ def phase_told(name: str, rollout: Rollout) -> Iterator[None]:
         yield
         return
     stream.phase = name
+    emit("phase.started", rollout)
     if stream.whose.run:
         labels = {"phase": name, "table": f"{rollout.schema}.{rollout.table}", "plan": rollout.plan.id}
         stream.put("PATCH", f"/flow_runs/{stream.whose.run}/labels", {f"{PREFIX}.{key}": mask(value) for key, value in labels.items()})
-    emit("phase.started", rollout)
     try:
         yield
     except (Exception, Cancelled) as error:

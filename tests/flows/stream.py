@@ -22,7 +22,7 @@ def told(prefix: str, resource: str, wanted: int) -> list[dict[str, Any]]:
     with get_client(sync_client=True) as client:
         while True:
             asked = {"filter": {"event": {"prefix": [prefix]}, "resource": {"id": [resource]}, "order": "ASC",
-                                "occurred": {"since": "2020-01-01T00:00:00Z", "until": "2100-01-01T00:00:00Z"}}, "limit": 100}
+                                "occurred": {"since": "2020-01-01T00:00:00Z", "until": "2100-01-01T00:00:00Z"}}, "limit": 50}
             found: list[dict[str, Any]] = client.request("POST", "/events/filter", json=asked).json()["events"]
             if len(found) >= wanted or waits.now_s() > until_s:
                 return found

@@ -25,7 +25,7 @@ from tests.flows.deploy_stage import Stage
 
 SOAKED = Through.SHADOW_WRITE
 FAULT = "UPDATE job SET status = 'completed', state = 'locked' WHERE id = %s"  # what the triggers leave alone and no map knows
-MENDED = "UPDATE job SET status = 'pending', state = 'pending' WHERE id = %s"
+MENDED = "UPDATE job SET state = 'succeeded' WHERE id = %s"
 FLEET = {"v0": {"attribute": "program_name", "value": "app-v0"}, "others": [{"attribute": "program_name", "value": "test"}], "wait_s": 0}
 CHUNK = 5
 
@@ -106,7 +106,7 @@ def test_a_clean_look_is_on_record_and_opens_the_gate_once(soaking: Stage) -> No
     assert (found.look["rows_examined"], found.look["complete"], found.look["differing"], found.look["triggers"]) == (40, True, 0, "on")
     assert found.look["conditions_unmet"] == []
     (outcome, detail), _second = events(soaking)
-    assert (outcome, detail["rows_examined"], detail["by"], detail["why"], detail["complete"]) == ("clean", 40, "ann", "the soak", True)
+    assert (outcome, detail["rows_examined"], detail["by"], detail["why"], detail["complete"]) == ("clean", 40, "tester", "because", True)
     assert set(detail["days_since"]) == {"verify", "shadow_write"}
     assert conditions(soaking) == ["met"]
     assert unmet(soaking) == []
@@ -468,7 +468,7 @@ def test_status_tells_the_last_look_and_its_age(soaking: Stage) -> None:
     now = soaking.standing()
 
     last = now["parity_watch"]
-    assert (last["outcome"], last["keys"], last["by"]) == ("found", ["k03"], "ann")
+    assert (last["outcome"], last["keys"], last["by"]) == ("found", ["k03"], "tester")
     assert last["age_s"] >= 0
     assert "counters" not in last
     assert WATCH not in {row["pass"] for row in now["passes"]}
