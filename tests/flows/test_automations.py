@@ -22,6 +22,7 @@ from steps.target import ENVIRONMENT
 from tests.flows.deploy_stage import CLEANUP, ROOT, Stage
 from tests.flows.stream import Receiver, receiving
 
+pytestmark = pytest.mark.timeout(400)  # a beat that does not come is waited for, and Prefect's command line is started once a file
 SILENT_S = 45  # a beat is 30 s at least (Prefect's own minimum), and may be late
 NOTICED_WITHIN_S = 100.0
 FILES = ["crashed", "died", "failed", "parity_lost", "refused", "rolled_back", "waiting"]
