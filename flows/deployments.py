@@ -29,7 +29,8 @@ from prefect.states import Cancelled as CancelledState  # noqa: E402
 from prefect.states import Completed, Failed  # noqa: E402
 
 from flows import events  # noqa: E402
-from flows.tasks import CockpitTrouble, PrefectConductor  # noqa: E402
+from flows.api import CockpitTrouble  # noqa: E402
+from flows.tasks import PrefectConductor  # noqa: E402
 
 TAG = "mysql-rollout"
 

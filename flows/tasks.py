@@ -21,6 +21,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext
 
+from flows.api import CockpitTrouble
 from flows.events import phase_told
 from flows.progress_artifact import ProgressArtifact
 from flows.report import phase_markdown
@@ -37,10 +38,6 @@ T = TypeVar("T")
 TELL_WITHIN_S = 5.0
 LONGEST_ARTIFACT = 50_000
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
-
-
-class CockpitTrouble(Exception):
-    """Prefect would not let a task run; no fault of the database's or of ours."""
 
 
 class PrefectConductor:
