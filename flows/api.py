@@ -12,6 +12,10 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 ASK_WITHIN_S = 3.0
 
 
+class CockpitTrouble(Exception):
+    """Prefect would not let a task run; no fault of the database's or of ours."""
+
+
 def address() -> str | None:
     """The configured API; None where there is none, and Prefect starts its own local default at need."""
     found = PREFECT_API_URL.value()

@@ -12,7 +12,7 @@ from typing import Any
 
 from flows import actions, cockpit
 from flows.params import Request, RollbackRequest, RunRequest, Through
-from flows.states import STATE_NAMES
+from flows.states import KIND_NAMES, STATE_NAMES
 from steps.cancellation import Cancelled
 from steps.errors import EXIT_CODES, RolloutError, WrongUsage
 from steps.masking import mask
@@ -29,7 +29,8 @@ from prefect.states import Cancelled as CancelledState  # noqa: E402
 from prefect.states import Completed, Failed  # noqa: E402
 
 from flows import gates  # noqa: E402
-from flows.tasks import CockpitTrouble, PrefectConductor  # noqa: E402
+from flows.api import CockpitTrouble  # noqa: E402
+from flows.tasks import PrefectConductor  # noqa: E402
 
 TAG = "mysql-rollout"
 
@@ -79,7 +80,8 @@ def _told(request: Request, action: Callable[[Rollout, PrefectConductor], action
                                         lambda rollout: action(rollout, conduct))
     except RolloutError as error:
         call.error = error
-        return Failed(name=STATE_NAMES.get(error.exit_code, "Failed"), message=mask(f"{error} (exit {error.exit_code}: "
+        name = KIND_NAMES.get(type(error).__name__) or STATE_NAMES.get(error.exit_code, "Failed")
+        return Failed(name=name, message=mask(f"{error} (exit {error.exit_code}: "
                       f"{EXIT_CODES[error.exit_code]})"))
     except Cancelled as cancelled:
         call.error = cancelled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flows.markdown import fenced, words
-from steps import acknowledged, catalogue, forecast, parity_events
+from steps import acknowledged, catalogue, forecast, parity_looks
 from steps.errors import GateClosed
 from steps.masking import mask
 from steps.mysql import shown
@@ -86,9 +86,8 @@ def _last_phase(rollout: Rollout, phase: Phase) -> list[str]:
     lines += [f"| {words(e['step'])} | {words(e['outcome'])} | {'' if e['duration_ms'] is None else round(e['duration_ms'])} | "
               f"{'' if e['row_count'] is None else e['row_count']} |" for e in rollout.ledger.events()
               if e["run_id"] == row["run_id"] and e["phase"] == before.value and e["direction"] == "forward"]
-    look = parity_events.last(rollout.ledger)
+    look = parity_looks.last(rollout)
     if look:
-        detail = look["detail"]
-        seen = f"{detail.get('rows_examined', '?')} rows looked at, {detail.get('differing', '?')} differ"
+        seen = f"{look.get('rows_examined', '?')} rows looked at, {look.get('differing', '?')} differ"
         lines += ["", f"Parity watch at {look['at']}: {look['outcome']}, {seen}"]
     return [*lines, ""]

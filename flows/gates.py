@@ -16,10 +16,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from flows import actions, cockpit
+from flows import actions, cockpit, events
 from flows.gate_page import page
 from flows.params import Request
-from steps import approvals, cleanup_ready, clocks
+from steps import approvals, cleanup_conditions, clocks
 from steps.approvals import APPROVAL, NOT_COUNTED, REJECTED, RESUMED, TOLD, UNREADY
 from steps.cancellation import Cancelled
 from steps.errors import GateClosed, Refused, Rejected, RolloutError, Stopped, WaitingForPerson
@@ -100,20 +100,21 @@ def carried_out(request: Request, database: Target, confirm: Callable[[str], boo
         prefect.exceptions.Pause: the run is suspended.
     """
     if not in_deployment():
-        with actions.desk(request, database, confirm, told) as rollout:
+        with actions.desk(request, database, confirm, told) as rollout, events.telling(rollout):
             return action(rollout)
     words: dict[str, str] = {}
     while True:
         with actions.desk(request, database, lambda what: words.get(what, False), told) as rollout:
-            _end_rejected(rollout, flow_run)
             try:
-                return action(rollout)
+                with events.telling(rollout):
+                    _end_rejected(rollout, flow_run)
+                    return action(rollout)
             except (GateClosed, WaitingForPerson) as waiting:
                 closed, asked = waiting, _asked(rollout, waiting, words)
         if asked is None:
             raise closed
         answer = _suspended(asked, closed)
-        with actions.desk(request, database) as rollout:
+        with actions.desk(request, database) as rollout, events.telling(rollout):
             asked.take(rollout, answer)
 
 
@@ -151,7 +152,7 @@ def _answered(rollout: Rollout, phase: Phase, gate_id: str, answer: Approval) ->
     accepted = rollout.accepted | ({UNREADY} if getattr(answer, "although_unready", False) else frozenset())
     try:
         approvals.answer(rollout, phase, answer.approver, answer.reason, approve=answer.decision is Decision.APPROVE,
-                         unmet=cleanup_ready.unmet, accepted=accepted, gate_id=gate_id)
+                         unmet=cleanup_conditions.unmet, accepted=accepted, gate_id=gate_id)
     except Refused as refused:
         approvals.record(rollout, phase, NOT_COUNTED, gate=gate_id, by=answer.approver, why=f"{refused.subject} {refused.reason}")
 

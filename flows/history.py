@@ -18,6 +18,7 @@ from steps import acknowledged
 from steps.cancellation import CANCELLED_BY
 from steps.ledger import CUT_SHORT
 from steps.masking import mask, masked
+from steps.parity_looks import AFTERWARDS
 from steps.phase import Phase
 
 TOLD_LATER = "told-later"
@@ -74,7 +75,8 @@ def told(trail: dict[str, Any], run: dict[str, Any]) -> Told:
                    f"{run['ended_at'] or 'its end unseen'}, exit {run['exit_code']}")
     return Told(run["run_id"], trail["plan"], flow, mask(f"{flow} {trail['plan']} by {run['actor']}"),
                 {"request": masked(request)}, began, ended, ending, message, flow_run, any(e["outcome"] == UNTOLD for e in events),
-                tuple(_done([e for e in events if e["outcome"] not in BESIDE], ending)), len(events), _page(trail, run, message))
+                tuple(_done([e for e in events if e["outcome"] not in BESIDE and e["step"] not in AFTERWARDS], ending)), len(events),
+                _page(trail, run, message))
 
 
 def _ending(run: dict[str, Any]) -> Ending:

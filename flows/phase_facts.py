@@ -12,13 +12,14 @@ from typing import Any
 
 from flows.states import UNTOLD
 from steps import acknowledged
+from steps.parity_looks import AFTERWARDS
 from steps.phase import Phase
 
 Row = dict[str, Any]
 BESIDE = frozenset({acknowledged.ACCEPTED, acknowledged.TOLD, UNTOLD})
 LOST = "lost, begun again"
-GATE, WATCH = "gate", "parity watch"
-ASIDE = frozenset({GATE, WATCH})
+GATE = "gate"
+ASIDE = frozenset({GATE, *AFTERWARDS})
 PURPOSE = {
     "pre_deploy": "Give the table what the new application needs while the old one keeps working: columns, indexes, sync triggers, and "
                   "history filled.",

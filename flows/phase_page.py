@@ -13,8 +13,9 @@ from flows.visible import duration, number, when
 from steps import acknowledged
 from steps.ledger import Event
 from steps.mysql import shown
+from steps.parity_looks import FOR_THE_NEXT
 
-OWN_PICTURE = frozenset({"intervals"})  # drawn, not read
+OWN_PICTURE = frozenset({"intervals", FOR_THE_NEXT})  # drawn, or remembered for the next look
 MOST_EXAMPLES = 5
 
 

@@ -10,6 +10,7 @@ from steps.errors import RolloutError
 from steps.mysql import VALUE
 from steps.own_names import folds
 from steps.ownership import lock_name
+from steps.parity_looks import last_look
 from steps.phase import FORWARD, Phase
 from steps.plan_identity import plan_differences
 from steps.rollout import Rollout
@@ -34,8 +35,9 @@ def standing(rollout: Rollout) -> dict[str, Any]:
             "contract": _contract(rollout, phases), "phases": phases, **schema,
             "passes": passing.passes(rollout.ledger, at_work=bool(at_work and at_work["alive"]),
                                      planned_limit=rollout.plan.backfill.rows_per_s),
-            "connection": transport.told(rollout.session), "working_on_it": at_work, "next": _next(rollout, phases, schema, gates),
-            "gates": gates, "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan),
+            "parity_watch": last_look(rollout), "connection": transport.told(rollout.session), "working_on_it": at_work,
+            "next": _next(rollout, phases, schema, gates), "gates": gates,
+            "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan),
             "handover_left": handover_names.left(rollout.session, rollout.schema, rollout.table)}
 
 

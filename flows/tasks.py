@@ -18,7 +18,9 @@ from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext
 
 from flows import run_pages
+from flows.api import CockpitTrouble
 from flows.artifacts import Artifacts, key_of
+from flows.events import phase_told
 from flows.progress_artifact import ProgressArtifact
 from flows.states import UNTOLD
 from steps import cancellation
@@ -32,10 +34,6 @@ from steps.step import Step
 
 T = TypeVar("T")
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
-
-
-class CockpitTrouble(Exception):
-    """Prefect would not let a task run; no fault of the database's or of ours."""
 
 
 class PrefectConductor:
@@ -84,7 +82,8 @@ class PrefectConductor:
                 self._on_record(name, rollout)
 
         self._phases.append(name)
-        self._chained(name, body)
+        with phase_told(name, rollout):
+            self._chained(name, body)
 
     def task(self, name: str, run: Callable[[], T]) -> T:
         found: list[T] = []

@@ -123,6 +123,19 @@ class Rejected(Stopped):
     """A person has said that a phase shall not begin; the next run asks anew."""
 
 
+class ParityLost(Stopped):
+    """The watch found that both sides are not in step any more, or that what keeps them so is gone; *look* is what it saw."""
+
+    def __init__(self, subject: str, reason: str, remedy: str = "", look: dict[str, object] | None = None) -> None:
+        super().__init__(subject, reason, remedy)
+        self.args = (subject, reason, remedy, look)
+        self.look = look or {}
+
+
+class ParityUnseen(ParityLost):
+    """The watch could not look, which is never clean; *look* says at what."""
+
+
 class OwnershipLost(Stopped):
     """Our named lock or owner row is gone: another rollout may have taken over (case C93)."""
 

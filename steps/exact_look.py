@@ -7,7 +7,7 @@ limit and stop it, the server's health slows it and holds it up, and it rests be
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from steps import catalogue, waits
@@ -22,6 +22,16 @@ SHOWN_KEYS = 10
 SECOND_LOOK_S = 0.2
 COUNT_EVERY_S = 0.5
 LOOKS = frozenset({"first look", "closing", "verify", "verify, all rows", "parity", "parity after cleanup"})
+WATCH = "parity watch"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A row that disagrees: its key, in which pairs, and whether the walk may fix it."""
+
+    key: Key
+    pairs: tuple[str, ...]
+    fixable: bool
 
 
 @dataclass(frozen=True)
@@ -124,19 +134,31 @@ def disagreements(walk: Walk, among: str = "TRUE", brake: Brake | None = None) -
             brake.after(chunk.rows, waits.now_s() - found_s, waits.now_s() - began)
 
 
-def _second_look(walk: Walk, among: str, examined: int, keys: list[Key]) -> Disagreement:
-    """What of *keys* still disagrees after a moment."""
-    if keys:
-        waits.sleep_s(SECOND_LOOK_S)
-    count, fixable, by_pair, shown = 0, 0, dict.fromkeys((pair.name for pair in walk.pairs), 0), list[str]()
+def still_wrong(walk: Walk, keys: list[Key], among: str = "TRUE") -> Iterator[Wrong]:
+    """Which of the rows *keys* disagree now. Takes no lock; rows that are gone are not among them."""
     for start in range(0, len(keys), walk.settings.largest_chunk_rows):
         condition, values = walk.keyset.among(keys[start:start + walk.settings.largest_chunk_rows])
         flags = ", ".join([walk.fixable(), *(f"NOT {pair.agrees()}" for pair in walk.pairs)])
         for row in walk.session.query(f"SELECT {flags}, {walk.keyset.select} FROM {walk.keyset.name} WHERE {condition} "
                                       f"AND {among} AND {walk.disagree()}", *values):
-            count, fixable = count + 1, fixable + int(row[0] or 0)
-            for pair, wrong in zip(walk.pairs, row[1:], strict=False):
-                by_pair[pair.name] += int(wrong)
-            if len(shown) < SHOWN_KEYS:
-                shown.append(shown_key(row[1 + len(walk.pairs):]))
+            pairs = tuple(pair.name for pair, wrong in zip(walk.pairs, row[1:], strict=False) if wrong)
+            yield Wrong(row[1 + len(walk.pairs):], pairs, bool(row[0]))
+
+
+def counted(walk: Walk, examined: int, wrong: Iterable[Wrong]) -> Disagreement:
+    """*wrong* rows of *examined*, as they are told."""
+    count, fixable, by_pair, shown = 0, 0, dict.fromkeys((pair.name for pair in walk.pairs), 0), list[str]()
+    for one in wrong:
+        count, fixable = count + 1, fixable + int(one.fixable)
+        for pair in one.pairs:
+            by_pair[pair] += 1
+        if len(shown) < SHOWN_KEYS:
+            shown.append(shown_key(one.key))
     return Disagreement(examined, count, {pair: n for pair, n in by_pair.items() if n}, tuple(shown), fixable)
+
+
+def _second_look(walk: Walk, among: str, examined: int, keys: list[Key]) -> Disagreement:
+    """What of *keys* still disagrees after a moment."""
+    if keys:
+        waits.sleep_s(SECOND_LOOK_S)
+    return counted(walk, examined, still_wrong(walk, keys, among))

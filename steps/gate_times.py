@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from steps import cleanup_ready, clocks, parity_events, windows
+from steps import cleanup_ready, clocks, parity_looks, windows
 from steps.approvals import SOAKING, STEP
 from steps.clocks import Moment
 from steps.ledger import Event
@@ -57,7 +57,7 @@ def _soak(rollout: Rollout, phase: Phase, now: Moment) -> list[Wait]:
         if not due.has_come(now):
             found.append(Wait(f"{before.value} was done at {row['at']}, less than gates.soak.{before.value} = {seconds} s ago: until "
                               f"{due.shown}{clocks.difference(now)}", max(due.server, due.tool)))
-    lost = parity_events.lost(rollout.ledger)
+    lost = parity_looks.alarm(rollout)
     if lost:
         found.append(Wait(f"the soak of {before.value} is not clean: {lost}", ends=False))
     return found

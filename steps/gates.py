@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from steps import approvals, cleanup_ready, clocks, gate_times
+from steps import approvals, cleanup_conditions, clocks, gate_times
 from steps.approvals import APPROVAL, APPROVED, EXPIRED, NOT_COUNTED, OPENED, TIME, WAITING, Gate
 from steps.clocks import Moment
 from steps.errors import ApprovalMissing, GateClosed, Refused
@@ -132,7 +132,7 @@ def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, wait
               "opens_at": opens.isoformat(timespec="seconds") if opens else None,
               "approvers": list(plan.approvers), "four_eyes": plan.four_eyes,
               **approvals.until(rollout, _later(now, opens)),
-              **({"unmet": cleanup_ready.unmet(rollout)} if missing and phase is Phase.CLEANUP else {})}
+              **({"unmet": cleanup_conditions.unmet(rollout)} if missing and phase is Phase.CLEANUP else {})}
     if same is None:
         gate_id = approvals.record(rollout, phase, WAITING, **detail)
     else:

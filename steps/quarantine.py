@@ -1,4 +1,7 @@
-"""Rows that the server would not have changed, by key and error, never by content: kept in the ledger until their pass is tried again."""
+"""
+Rows that a pass has to come back to, by key and never by content: those that the server would not have changed, with its error, and
+those that a look found to disagree. Kept in the ledger until their pass is tried again.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,13 @@ def rows(ledger: Ledger, name: str) -> list[dict[str, Any]]:
     """Key and error of every row that pass *name* was refused; none where no ledger is."""
     return [{"key": shown_key(decode(json.loads(key)) or ()), "error": error} for key, error in ledger.read(
         f"SELECT `key`, error FROM {ledger.table('quarantine')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+        f"AND plan_id = {VALUE} AND `pass` = {VALUE} ORDER BY id", *ledger.key, name)]
+
+
+def keys(ledger: Ledger, name: str) -> list[Key]:
+    """The key of every such row of pass *name*, as it goes into a statement."""
+    return [decode(json.loads(key)) or () for (key,) in ledger.read(
+        f"SELECT `key` FROM {ledger.table('quarantine')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
         f"AND plan_id = {VALUE} AND `pass` = {VALUE} ORDER BY id", *ledger.key, name)]
 
 

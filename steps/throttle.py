@@ -7,6 +7,7 @@ ledger's session, one thread at a time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -26,15 +27,20 @@ POLL_S = 0.25
 STRAINED = 0.7
 LONGEST_REST_S = 0.5
 PHASES = {"first": "pre_deploy", "first look": "pre_deploy", "backfill": "backfill", "closing": "backfill", "verify": "verify",
-          "verify, all rows": "verify", "reconcile": "shadow_write", "parity": "shadow_write"}
+          "verify, all rows": "verify", "reconcile": "shadow_write", "parity": "shadow_write", "parity watch": "shadow_write"}
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
 class Throttle:
-    """Use as a context manager around one pass."""
+    """
+    Use as a context manager around one pass. *edge* is called before each look, also while the pass waits, and ends it by raising.
 
-    def __init__(self, ledger: Ledger, name: str, settings: Backfill) -> None:
-        self.ledger, self.name, self.settings = ledger, name, settings
+    A pass of nobody's rollout, such as a look beside it, does not heed a stop: that is for the run at work, which must find it.
+    """
+
+    def __init__(self, ledger: Ledger, name: str, settings: Backfill, *, edge: Callable[[], None] = lambda: None,
+                 heeds_stop: bool = True) -> None:
+        self.ledger, self.name, self.settings, self.edge, self.heeds_stop = ledger, name, settings, edge, heeds_stop
         self.replicas = replicas.watched(ledger, name, settings, lambda what: self._told("not seen", what))
         self.signals = [*(replica.read for replica in self.replicas), *health.signals(ledger, settings)]
         self.wish = Wish()
@@ -52,6 +58,7 @@ class Throttle:
             Stopped: a person asked for it, or the server stayed unhealthy through `backfill.max_pause_s`.
         """
         while True:
+            self.edge()
             with pace.lock:
                 why = self._why_not(pace)
                 if why and not pace.paused_for:
@@ -103,7 +110,7 @@ class Throttle:
         if now_s - self._looked_s >= LOOK_EVERY_S:
             self._looked_s = now_s
             self.wish = control.wish(self.ledger)
-            if self.wish.wanted == control.STOP:
+            if self.wish.wanted == control.STOP and self.heeds_stop:
                 control.obeyed(self.ledger)
                 raise Stopped(f"pass {self.name}", f"stopped: {self.wish.said}", "nothing is half done; run the same command again")
         if now_s - self._judged_s >= HEALTH_EVERY_S:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from flows.charts.svg import Chart
-from flows.phase_facts import WATCH, Row
+from flows.phase_facts import Row
 from flows.visible import duration, number
+from steps.exact_look import WATCH
 
 LOOKS = frozenset({"closing pass", "parity", WATCH})
 TOP, LEVEL, HEIGHT = 24, 106, 160

@@ -12,7 +12,7 @@ from flows.cli.ending import Ending, ending
 from flows.cli.options import Accept, Because, By, DatabaseUrl, Json, NoPrefect, PlanName, Settings, Yes, whoami
 from flows.cli.performing import Ask, perform, progress_told
 from flows.params import Request, RunRequest, Through
-from steps import approvals, cleanup_ready, clocks
+from steps import approvals, cleanup_conditions, clocks
 from steps.approvals import APPROVAL, APPROVED, RESUMED, WAITING, Gate
 from steps.errors import Refused
 from steps.rollout import Rollout
@@ -67,7 +67,7 @@ def resume(plan: PlanName, reason: Because, by: By = "", database_url: DatabaseU
 
 def _answer(request: Request, database: Target, phase: Through, end: Ending, *, yes: bool) -> None:
     with actions.desk(request, database) as desk:
-        said = approvals.answer(desk, phase.phase, request.by, request.reason, approve=yes, unmet=cleanup_ready.unmet,
+        said = approvals.answer(desk, phase.phase, request.by, request.reason, approve=yes, unmet=cleanup_conditions.unmet,
                                 accepted=desk.accepted)
         gate = approvals.told(said.gate, desk.plan.id)
     end.document |= {"outcome": said.outcome, "said": said.said, "gate": gate}

@@ -13,12 +13,14 @@ from flows.cli import leaving
 from flows.cli.ending import Ending
 from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest
+from flows.watching import WatchRequest, watch
 from steps import cancellation, passing, waits
 from steps.errors import Stopped
 from steps.masking import masked
 from steps.passes import Progress
 from steps.target import Target
 
+Asked = RunRequest | RollbackRequest | WatchRequest
 TELL_EVERY_S = 1.0
 BAR_COLUMNS = 20
 
@@ -75,7 +77,7 @@ def _draw(console: Console, progress: Progress) -> None:
     console.print(f" {passing.line(progress)}"[:room].ljust(room), end="\r", markup=False)
 
 
-def perform(request: RunRequest | RollbackRequest, database: Target, end: Ending, ask: Ask, *, prefect: bool) -> None:
+def perform(request: Asked, database: Target, end: Ending, ask: Ask, *, prefect: bool) -> None:
     """Carry out *request*; its result goes into *end*, its errors are raised."""
     confirm = ask.confirm if sys.stdin.isatty() else None
     result = (_with_prefect(request, database, end, confirm) if prefect else None) or _plainly(request, database, end, confirm)
@@ -85,21 +87,23 @@ def perform(request: RunRequest | RollbackRequest, database: Target, end: Ending
         end.say(f"warning [{finding.check}] {finding.subject}: {finding.what}; {finding.remedy}")
 
 
-def _plainly(request: RunRequest | RollbackRequest, database: Target, end: Ending, confirm: Callable[[str], bool] | None) -> actions.Result:
+def _plainly(request: Asked, database: Target, end: Ending, confirm: Callable[[str], bool] | None) -> actions.Result:
     with actions.desk(request, database, confirm, progress_told(end)) as desk:
+        if isinstance(request, WatchRequest):
+            return watch(desk, request, PlainConductor())
         if isinstance(request, RunRequest):
             return actions.run(desk, request, PlainConductor())
         return actions.rollback(desk, request, PlainConductor())
 
 
-def _with_prefect(request: RunRequest | RollbackRequest, database: Target, end: Ending,
+def _with_prefect(request: Asked, database: Target, end: Ending,
                   confirm: Callable[[str], bool] | None) -> actions.Result | None:
     """
     The result, or None when Prefect could not be reached before anything began, or fell out with us on the way: then the same goes on
     without it. What the body did counts, whatever Prefect makes of it afterwards (case C101).
     """
     cockpit.prepare(quiet=True)
-    from flows import api, deployments  # noqa: PLC0415  # importing Prefect takes seconds
+    from flows import api, deployments, parity_watch  # noqa: PLC0415  # importing Prefect takes seconds
 
     why_not = api.why_not()
     if why_not:
@@ -112,7 +116,9 @@ def _with_prefect(request: RunRequest | RollbackRequest, database: Target, end: 
     token = deployments.current.set(call)
     trouble: BaseException | None = None
     try:
-        if isinstance(request, RunRequest):
+        if isinstance(request, WatchRequest):
+            parity_watch.parity_watch(shown, return_state=True)
+        elif isinstance(request, RunRequest):
             deployments.rollout(shown, return_state=True)
         else:
             deployments.rollback(shown, return_state=True)
@@ -132,7 +138,7 @@ def _with_prefect(request: RunRequest | RollbackRequest, database: Target, end: 
     return call.result
 
 
-def _untold(request: RunRequest | RollbackRequest, end: Ending, why: str, flow_run: str | None = None) -> None:
+def _untold(request: Asked, end: Ending, why: str, flow_run: str | None = None) -> None:
     """Say once what Prefect missed, and the command that tells it later; the exit code is the database work's."""
     remedy = f"rollout report {request.plan} --sync"
     end.document["prefect"] = {"told": False, "flow_run": flow_run, "reason": why, "remedy": remedy}

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from flows import actions
+from flows import actions, watching
 from flows.cli.ending import Ending, ending
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.cli.status_watch import follow
@@ -49,14 +49,11 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
         for deviation in now["contract"] or []:
             end.say(f"not as the contract says: {deviation}")
         _say_gates(end, now["gates"])
-        if now["strangers"]:
-            end.say(f"not in the plan: {', '.join(now['strangers'])}")
-        if now["rehearsal_left"]:
-            end.say(f"left by a killed rehearsal: schema {now['rehearsal_left']}; the next run removes it, and so does rollout uninstall")
-        if now["handover_left"]:
-            end.say(f"left by a hand-over that was cut short: {', '.join(now['handover_left'])}; the next run removes them first")
+        _say_left(end, now)
         for row in now["passes"]:
             end.say(passing.told(row))
+        if now["parity_watch"]:
+            end.say(watching.line(now["parity_watch"]))
         if now["working_on_it"]:
             owner = now["working_on_it"]
             end.say(f"working on it: {owner['actor']} on {owner['host']} since {owner['since']}" + ("" if owner["alive"] else " (dead)"))
@@ -69,6 +66,16 @@ def _say_gates(end: Ending, gates: list[dict[str, Any]]) -> None:
         end.say(f"gate of {gate['phase']}: {approvals.in_words(gate)}")
         for line in [*gate["reasons"], *gate["calls"]] if gate["state"] == approvals.WAITING else []:
             end.say(f"  {line}")
+
+
+def _say_left(end: Ending, now: dict[str, Any]) -> None:
+    """What is there and does not belong there."""
+    if now["strangers"]:
+        end.say(f"not in the plan: {', '.join(now['strangers'])}")
+    if now["rehearsal_left"]:
+        end.say(f"left by a killed rehearsal: schema {now['rehearsal_left']}; the next run removes it, and so does rollout uninstall")
+    if now["handover_left"]:
+        end.say(f"left by a hand-over that was cut short: {', '.join(now['handover_left'])}; the next run removes them first")
 
 
 def _refuse_words(*, watch: bool, until_idle: bool, as_json: bool) -> None:

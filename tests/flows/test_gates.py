@@ -11,7 +11,7 @@ import pytest
 from flows import actions
 from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest, Target, Through
-from steps import approvals, cleanup_ready, plan_loader, waits
+from steps import approvals, cleanup_conditions, plan_loader, waits
 from steps.approvals import Answered
 from steps.errors import ApprovalMissing, GateClosed, Refused, RolledBack, Stopped, WaitingForPerson
 from steps.ledger import Event
@@ -38,7 +38,7 @@ def run(stage: Stage, through: Through = Through.DEPLOY, by: str = "ann", accept
 
 def answered(stage: Stage, phase: Phase = Phase.DEPLOY, by: str = "ben", *, approve: bool = True,
              accepted: tuple[str, ...] = ()) -> Answered:
-    return approvals.answer(rollout(stage, by), phase, by, "looks good", approve=approve, unmet=cleanup_ready.unmet,
+    return approvals.answer(rollout(stage, by), phase, by, "looks good", approve=approve, unmet=cleanup_conditions.unmet,
                             accepted=frozenset(accepted))
 
 
