@@ -78,6 +78,10 @@ class PrefectConductor:
         self._chained(name, lambda: found.append(run()))
         return found[0]
 
+    def page(self, key: str, markdown: str) -> None:
+        """Leave *markdown* as an artifact under *key*, best effort."""
+        self._tell(key, markdown)
+
     def _chained(self, name: str, body: Callable[[], None]) -> None:
         """Run *body* as a task that waits for the one before, so that the run graph shows the chain."""
         # A failed phase is followed by its way back, which must run all the same.

@@ -7,24 +7,15 @@ from typing import Annotated, Any
 import typer
 from rich.table import Column, Table
 
-from flows import actions
+from flows import actions, planned
 from flows.cli.ending import Ending, ending
-from flows.cli.forecast_table import LOCKS as MEETS
-from flows.cli.forecast_table import REBUILDS
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.params import Request
+from flows.planned import MEETS, REBUILDS
 from flows.prisma import models as models_of
-from steps import catalogue, contract, ddl, fixes, forecast, handover, plan_loader
-from steps.agreement import Pair
-from steps.ddl import Group
+from steps import contract, ddl, plan_loader
 from steps.errors import WrongUsage
-from steps.mysql import quote
-from steps.rehearsal import DOWN, UP
-from steps.rollout import Rollout
 from steps.target import target_of
-
-LOCKS = {"INSTANT": "metadata lock only", "INPLACE": "none while building; metadata lock at both ends", "COPY": "writes blocked",
-         handover.ALGORITHM: handover.LOCK}
 
 
 def plan(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings = None,
@@ -39,7 +30,7 @@ def plan(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings = 
         request = Request(plan=plan, by=whoami(), reason=NO_REASON, settings=settings or [])
         with actions.desk(request, target_of(database_url)) as desk:
             actions.refuse_unfit(desk)
-            document = _document(desk)
+            document = planned.document(desk)
         end.document |= document
         if not as_json:
             _show(end, document, with_sql=sql)
@@ -60,43 +51,6 @@ def _print_models(end: Ending, name: str, settings: list[str]) -> None:
         end.say("\n".join(models.values()))
 
 
-def _document(desk: Rollout) -> dict[str, Any]:
-    rehearsed = desk.rehearsed()
-    ladder, position = desk.ladder(), desk.position()
-    rows = catalogue.estimated_rows(desk.session, desk.schema, desk.table)
-    before = ddl.grouped(ddl.moves(ladder, position, max(position, ladder.before_first_pass), rows, desk.slowness), desk, rows,
-                         with_sync=desk.sync_state().value != "on" and bool(rehearsed.pairs))
-    indexed = max(position, ladder.before_first_pass)
-    after = ddl.grouped(ddl.moves(ladder, indexed, max(indexed, ladder.expanded), rows, desk.slowness), desk, rows, with_sync=False)
-    cleanup = ddl.grouped(ddl.moves(ladder, max(position, ladder.expanded), ladder.top, rows, desk.slowness), desk, rows, with_sync=False)
-    definer = "CURRENT_USER"
-    first_pass = forecast.of_first_pass(rehearsed, rows)
-    return {"table": f"{desk.schema}.{desk.table}", "stair": position, "stairs": ladder.top,
-            "pre_deploy_stairs": ladder.expanded, "rows_estimated": rows,
-            "slowness": round(desk.slowness, 2), "groups": [_group(desk, group, rows) for group in (*before, *after)],
-            "cleanup": [_group(desk, group, rows) for group in cleanup],
-            "triggers": [trigger.create(desk.table, definer, None) for trigger in rehearsed.triggers] if rehearsed.pairs else [],
-            "first_pass": _pass_sql(desk, rehearsed.pairs),
-            "first_pass_estimate": first_pass and {"estimate_ms": round(first_pass.ms, 1), "basis": first_pass.basis},
-            "verify": dict(desk.plan.queries), "deploy": desk.plan.deploy.model_dump(mode="json"),
-            "shadow_write": desk.plan.shadow_write.model_dump(mode="json")}
-
-
-def _group(desk: Rollout, group: Group, rows: int) -> dict[str, Any]:
-    return {"name": group.name, "in_one_hold": group.in_hold, "sync": group.sync == "on",
-            "steps": [{"step": move.stair.name, "lock": LOCKS[move.algorithm], **forecast.told(desk, move.way, rows, move.stair.name, UP),
-                       "sql": [*move.way.before, move.statement], "way_back": move.stair.down.statement,
-                       "back": forecast.told(desk, move.stair.down, rows, move.stair.name, DOWN)} for move in group.moves]}
-
-
-def _pass_sql(desk: Rollout, pairs: tuple[Pair, ...]) -> str | None:
-    if not pairs:
-        return None
-    keep = catalogue.self_updating_columns(desk.session, desk.schema, desk.table)
-    sets = fixes.assignments(fixes.old_decides(pairs), keep)
-    return f"UPDATE {quote(desk.table)} SET {sets} WHERE <primary keys of the chunk's rows that disagree>"
-
-
 def _show(end: Ending, document: dict[str, Any], *, with_sql: bool) -> None:
     end.say(f"{document['table']}: stair {document['stair']} of {document['stairs']} "
             f"(pre_deploy ends at {document['pre_deploy_stairs']}), about {document['rows_estimated']} rows")
@@ -111,26 +65,14 @@ def _show(end: Ending, document: dict[str, Any], *, with_sql: bool) -> None:
     if first_pass:
         end.say(f"first pass: about {first_pass['estimate_ms'] / 1000:,.1f} s ({first_pass['basis']})")
     if with_sql:
-        statements = [*_statements(document["groups"]), *document["triggers"], document["first_pass"] or "", *document["verify"].values(),
-                      *_statements(document["cleanup"])]
-        for statement in statements:
-            end.say(f"{statement.strip()};\n" if statement else "")
+        for statement in planned.every_statement(document):
+            end.say(f"{statement};\n")
 
 
 def _add_rows(table: Table, group: dict[str, Any], hold: str) -> None:
     for step in group["steps"]:
-        checks = "" if step["foreign_key_checks"] else ", foreign_key_checks=0"
-        table.add_row(step["step"], step["algorithm"] + checks, REBUILDS[step["rebuilds"]], _met(step), f"{step['estimate_ms']:.0f} ms",
-                      step["basis"], hold if group["in_one_hold"] else "alone",
+        table.add_row(step["step"], planned.algorithm(step), REBUILDS[step["rebuilds"]], planned.met(step),
+                      f"{step['estimate_ms']:.0f} ms", step["basis"], hold if group["in_one_hold"] else "alone",
                       f"{step['back']['algorithm']}, {step['back']['estimate_ms']:.0f} ms")
     if group["sync"]:
         table.add_row("sync triggers and canary", "", "", MEETS["metadata"], f"{ddl.SYNC_MS:.0f} ms", "", hold, "")
-
-
-def _met(step: dict[str, Any]) -> str:
-    """What others meet, in the words of `rollout rehearse`; what it did not learn is told by the algorithm."""
-    return str(step["lock"] if step["locks"] is None or step["algorithm"] == handover.ALGORITHM else MEETS[step["locks"]])
-
-
-def _statements(groups: list[dict[str, Any]]) -> list[str]:
-    return [line for group in groups for step in group["steps"] for line in step["sql"]]
