@@ -28,6 +28,8 @@ from tests.conftest import App, add_jobs, make_old_database
 from tests.packaging.conftest import call
 from tests.team.prefect_installation import POOL, Api, prefect_server, started, until
 
+pytestmark = pytest.mark.timeout(600)  # of which most is a dozen Pythons that import Prefect
+
 PLAN, TABLE = "ai_analysis_job", "AiAnalysisJob"
 PHASES = [phase.value for phase in Phase]
 
