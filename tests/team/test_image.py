@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import threading
+import tomllib
 import uuid
 from collections.abc import Iterator
 from functools import partial
@@ -36,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BASE, IMAGE = "rollout-base:made", "mysql-rollout:made"
 USER = 10001
 WHO = "/var/lib/rollout/who"
-BUILD_ONLY = ("hatchling",)  # what the wheel is built with
+BESIDES = ("hatchling", "async-timeout")  # what the wheel is built with, and what only Python before 3.11.3 asks for
 
 
 @pytest.fixture(scope="module")
@@ -63,22 +64,25 @@ def packages(client: Any, base: str) -> Iterator[str]:
 
     def download(folder: Path) -> None:
         done = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--python-version", version,
-                               "--dest", folder, "--constraint", ROOT / "constraints.txt", *BUILD_ONLY, *requirements()],
+                               "--dest", folder, "--constraint", ROOT / "constraints.txt", *BESIDES, *requirements()],
                               capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
     folder = kept(entry, download)
-    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.RequestHandlerClass.log_message = lambda *_: None  # type: ignore[method-assign, assignment]
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
 
 
-def requirements() -> list[str]:
-    import tomllib
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A folder's files, as pip looks for them."""
 
+    def log_message(self, *_: Any) -> None:
+        """Tests are quiet."""
+
+
+def requirements() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     return [*project["dependencies"], *project["optional-dependencies"]["kubernetes"]]
 
@@ -86,8 +90,11 @@ def requirements() -> list[str]:
 @pytest.fixture(scope="module")
 def image(client: Any, base: str, packages: str) -> Any:
     """Built with pip's settings as build arguments, on the host's network for the sake of loopback."""
-    made, _log = client.images.build(path=str(ROOT), dockerfile="deploy/Dockerfile", tag=IMAGE, network_mode="host", rm=True,
-                                     buildargs={"BASE": base, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": packages})
+    try:
+        made, _log = client.images.build(path=str(ROOT), dockerfile="deploy/Dockerfile", tag=IMAGE, network_mode="host", rm=True,
+                                         buildargs={"BASE": base, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": packages})
+    except docker.errors.BuildError as failed:
+        pytest.fail(f"{failed}\n{''.join(part.get('stream', '') for part in failed.build_log)[-3000:]}", pytrace=False)
     return made
 
 
