@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from deploy.mysql_server import keeper
 from deploy.mysql_server.running import free_port
 from flows import cockpit
 
 START_S = 120
-SOON_S = 90
+SOON_S = 180
 POOL = "mysql-rollout"
 
 
@@ -81,20 +83,20 @@ class Api:
 
 @contextmanager
 def started(words: list[str | Path], log: Path, *, keep_path: bool = False, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a session of its own, which without *keep_path* knows nothing of the checkout; ended with the context."""
+    """
+    A process in a session of its own, which without *keep_path* knows nothing of the checkout.
+
+    It ends with the context, and also when this process is killed.
+    """
     inherited = {key: value for key, value in os.environ.items() if keep_path or key != "PYTHONPATH"}
     with log.open("wb") as said:
-        process = subprocess.Popen(words, env={**inherited, **environment}, cwd=log.parent, stdin=subprocess.DEVNULL, stdout=said,
-                                   stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen([sys.executable, "-I", "-S", keeper.__file__, "", *words], env={**inherited, **environment},
+                                   cwd=log.parent, stdin=subprocess.PIPE, stdout=said, stderr=subprocess.STDOUT, start_new_session=True)
     try:
         yield process
     finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        with suppress(BrokenPipeError):
+            process.communicate(b"stop")
 
 
 @contextmanager

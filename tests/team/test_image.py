@@ -158,7 +158,7 @@ def test_the_image_knows_nothing_of_where_its_packages_came_from_and_is_no_roots
 
 
 def test_the_container_turns_healthy_and_a_rollout_started_over_the_api_runs_in_it(worker: Any, api: Api, shop: Target) -> None:
-    until(lambda: health(worker) == "healthy")
+    until(lambda: health(worker) == "healthy", 300)
     assert "mysql-rollout" in {pool["name"] for pool in api.ask("POST", "/work_pools/filter", {})}
     started = api.start("rollout", {"plan": "ai_analysis_job", "by": "ann", "reason": "CHG-1",
                                     "settings": [f"deploy.command=id -u > {WHO}", "deploy.rollback_command=true"]})
