@@ -107,6 +107,7 @@ def main() -> None:
     def measure(name: str, way: Callable[[], float]) -> None:
         bench.fresh()
         found.setdefault(name, []).append(way())
+        sys.stderr.write(f"{found[name][-1]:.1f} s: {name}\n")
 
     with tempfile.TemporaryDirectory(prefix="rollout-overhead-") as folder, ExitStack() as stack:
         bench = Bench(Path(folder), stack)
