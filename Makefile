@@ -22,8 +22,8 @@ test: setup ## the whole suite against a real MySQL
 traffic: setup ## real Prisma applications through every phase and back, as one table (about five minutes; needs Node)
 	$(BIN)/python -m tests.applications.traffic_table
 
-test-docker: setup ## the testcontainers way of getting a MySQL; needs Debian's docker.io, or any Docker engine
-	sh deploy/mysql_server/dockerd.sh $(BIN)/python -m pytest -m docker tests/mysql_server
+test-docker: setup ## MySQL by testcontainers, and our own image with a rollout in it; needs Debian's docker.io, or any Docker engine
+	sh deploy/mysql_server/dockerd.sh $(BIN)/python -m pytest -m docker tests/mysql_server tests/team
 
 test-kill: setup ## kill -9 at every boundary, forward and back (about a quarter of an hour)
 	ROLLOUT_FULL_MATRIX=1 $(BIN)/python -m pytest tests/faults/test_kill.py -n 2 --dist load
@@ -48,8 +48,11 @@ coverage: setup ## how much of steps/ the suite runs
 bench-locks: setup ## what our locks cost clients, beside other tools, and whole rollouts under load (a quarter of an hour; QUICK=1: minutes)
 	timeout 2400 $(BIN)/python -m tests.bench.locks
 
+bench-overhead: setup ## seconds of a nine-row rollout without Prefect and in each way with it (about three minutes; QUICK=1: one)
+	$(BIN)/python -m tests.bench.overhead
+
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-.PHONY: help setup demo test traffic test-docker test-kill faults fuzz bench bench-copies bench-locks coverage lint
+.PHONY: help setup demo test traffic test-docker test-kill faults fuzz bench bench-copies bench-locks bench-overhead coverage lint

@@ -1,5 +1,5 @@
 """
-Every Prefect flow of the product: `rollout`, `rollback` and one rollback for each phase. Each is a deployment of its own.
+The Prefect flows that change something: `rollout`, `rollback` and one rollback for each phase. :mod:`flows.served` deploys them.
 
 The flows hold no logic: parameters in, an action called with a conductor, its ending turned into a state with a name.
 """
@@ -10,9 +10,10 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from flows import actions, cockpit
-from flows.params import Request, RollbackRequest, RunRequest, Through
+from flows import actions, cockpit, descriptions
+from flows.params import FORM, Request, RollbackRequest, RunRequest, Through, UndoPreDeploy
 from flows.states import KIND_NAMES, STATE_NAMES
+from steps import __version__
 from steps.cancellation import Cancelled
 from steps.errors import EXIT_CODES, RolloutError, WrongUsage
 from steps.masking import mask
@@ -28,11 +29,9 @@ from prefect.flows import Flow  # noqa: E402
 from prefect.states import Cancelled as CancelledState  # noqa: E402
 from prefect.states import Completed, Failed  # noqa: E402
 
-from flows import gates  # noqa: E402
+from flows import gates, one_at_a_time  # noqa: E402
 from flows.api import CockpitTrouble  # noqa: E402
 from flows.tasks import PrefectConductor  # noqa: E402
-
-TAG = "mysql-rollout"
 
 
 class Call:
@@ -69,23 +68,38 @@ def database_of(name: str) -> Target:
     raise WrongUsage(f"database {name}", "is known on the command line only", "use env or secret:NAME")
 
 
+def failed_state(error: RolloutError) -> State[Any]:
+    """How a run that *error* ended stands in a list."""
+    name = KIND_NAMES.get(type(error).__name__) or STATE_NAMES.get(error.exit_code, "Failed")
+    return Failed(name=name, message=mask(f"{error} (exit {error.exit_code}: "
+                  f"{EXIT_CODES[error.exit_code]})"))
+
+
+def cancelled_state(cancelled: Cancelled) -> State[Any]:
+    """How a run that was asked to stop, and did, stands in a list."""
+    return CancelledState(message=f"{cancelled.reason}; {cancelled.remedy}")
+
+
 def _told(request: Request, action: Callable[[Rollout, PrefectConductor], actions.Result]) -> State[Any]:
     """Run *action* and end the flow with a state that a list of runs can be read by; errors never look green."""
     call, conduct = current.get() or Call(), PrefectConductor()
     call.flow_run = conduct.flow_run
     cockpit.log_to()
+
+    def alone(rollout: Rollout) -> actions.Result:
+        if isinstance(request, RunRequest | RollbackRequest):
+            one_at_a_time.look(rollout, forward=isinstance(request, RunRequest))
+        return action(rollout, conduct)
+
     try:
         database = call.database or database_of(request.database)
-        call.result = gates.carried_out(call.request or request, database, call.confirm, call.told, conduct.flow_run,
-                                        lambda rollout: action(rollout, conduct))
+        call.result = gates.carried_out(call.request or request, database, call.confirm, call.told, conduct.flow_run, alone)
     except RolloutError as error:
         call.error = error
-        name = KIND_NAMES.get(type(error).__name__) or STATE_NAMES.get(error.exit_code, "Failed")
-        return Failed(name=name, message=mask(f"{error} (exit {error.exit_code}: "
-                      f"{EXIT_CODES[error.exit_code]})"))
+        return failed_state(error)
     except Cancelled as cancelled:
         call.error = cancelled
-        return CancelledState(message=f"{cancelled.reason}; {cancelled.remedy}")
+        return cancelled_state(cancelled)
     except CockpitTrouble as trouble:
         conduct.untold = str(trouble)
         raise
@@ -98,29 +112,39 @@ def _told(request: Request, action: Callable[[Rollout, PrefectConductor], action
     return Completed(name=name, message=f"{call.result.outcome}: {', '.join(call.result.did)}" if call.result.did else call.result.outcome)
 
 
-@flow(name="rollout", flow_run_name="rollout {request.plan} by {request.by}", persist_result=False)
-def rollout(request: RunRequest) -> State[Any]:
+@flow(name="rollout", flow_run_name="rollout {request.plan} by {request.by}", persist_result=False, version=__version__,
+      description=descriptions.ROLLOUT)
+def rollout(request: RunRequest = FORM) -> State[Any]:
     """Take one table and its application through the phases of its plan, from where they stand."""
     return _told(request, lambda desk, conduct: actions.run(desk, request, conduct))
 
 
-@flow(name="rollback", flow_run_name="rollback {request.plan} by {request.by}", persist_result=False)
-def rollback(request: RollbackRequest) -> State[Any]:
+@flow(name="rollback", flow_run_name="rollback {request.plan} by {request.by}", persist_result=False, version=__version__,
+      description=descriptions.ROLLBACK)
+def rollback(request: RollbackRequest = FORM) -> State[Any]:
     """Go back: to the end of a phase, or to V0."""
     return _told(request, lambda desk, conduct: actions.rollback(desk, request, conduct))
 
 
-def _rollback_of(phase: Through) -> Flow[[RollbackRequest], State[Any]]:
+def _rollback_of(phase: Through) -> Flow[[Any], State[Any]]:
     """The flow that undoes one phase; what it undoes and leaves is the table in the README."""
 
-    def undo(request: RollbackRequest) -> State[Any]:
-        one = request.model_copy(update={"phase": phase, "to": None})
+    def back(request: Request) -> State[Any]:
+        asked = {name: value for name, value in request.model_dump().items() if name != "to"}
+        one = RollbackRequest.model_validate(asked | {"phase": phase})
         return _told(one, lambda desk, conduct: actions.rollback(desk, one, conduct))
 
-    undo.__name__ = undo.__qualname__ = f"rollback_{phase.value}"
-    undo.__doc__ = f"Undo phase {phase.value}; refused while a later phase stands."
+    def undo(request: Request = FORM) -> State[Any]:
+        return back(request)
+
+    def undo_pre_deploy(request: UndoPreDeploy = FORM) -> State[Any]:
+        return back(request)
+
+    chosen: Any = undo_pre_deploy if phase is Through.PRE_DEPLOY else undo
+    chosen.__name__ = chosen.__qualname__ = f"rollback_{phase.value}"
+    chosen.__doc__ = f"Undo phase {phase.value}; refused while a later phase stands."
     return flow(name=f"rollback_{phase.value}", flow_run_name=f"rollback_{phase.value} " + "{request.plan} by {request.by}",
-                persist_result=False)(undo)
+                persist_result=False, version=__version__, description=descriptions.rollback_of(phase))(chosen)
 
 
 rollback_pre_deploy = _rollback_of(Through.PRE_DEPLOY)
@@ -129,23 +153,3 @@ rollback_backfill = _rollback_of(Through.BACKFILL)
 rollback_verify = _rollback_of(Through.VERIFY)
 rollback_shadow_write = _rollback_of(Through.SHADOW_WRITE)
 rollback_cleanup = _rollback_of(Through.CLEANUP)
-FLOWS = (rollout, rollback, rollback_pre_deploy, rollback_deploy, rollback_backfill, rollback_verify, rollback_shadow_write,
-         rollback_cleanup)
-
-
-def served() -> list[Any]:
-    """
-    Every flow as a deployment. Without a concurrency limit of Prefect's: it takes a flow down, wherever that is, once its lease cannot be
-    renewed because the API is away; ours is in MySQL, and says Busy.
-    """
-    from prefect.types.entrypoint import EntrypointType  # noqa: PLC0415  # as the runner
-
-    return [each.to_deployment(name=each.name, tags=[TAG], entrypoint_type=EntrypointType.MODULE_PATH) for each in FLOWS]
-
-
-def serve() -> None:
-    """Serve every flow as a deployment, to be triggered in the UI; ends with SIGTERM or Ctrl-C."""
-    from prefect import serve as prefect_serve  # noqa: PLC0415  # pulls in the runner
-    from prefect.deployments.runner import RunnerDeployment  # noqa: PLC0415
-
-    prefect_serve(*[deployment for deployment in served() if isinstance(deployment, RunnerDeployment)])

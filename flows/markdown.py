@@ -66,11 +66,11 @@ class Page:
         for line in lines:
             self._fits(line)
 
-    def part(self, title: str, blocks: Sequence[str], what: str, *, last: bool = False) -> None:
-        """A section *title* of *blocks*, as many as fit; nothing where there are none."""
+    def part(self, title: str, blocks: Sequence[str], what: str, *, head: Sequence[str] = (), last: bool = False) -> None:
+        """A section *title* of *blocks*, as many as fit, under *head*; nothing where there are none."""
         if not blocks:
             return
-        self.add("", f"## {title}", "")
+        self.add("", f"## {title}", "", *head)
         spare = 0 if last else self._room // 2
         for number, block in enumerate(blocks):
             if not self._fits(block, spare):

@@ -1,7 +1,7 @@
 """
 The flow `parity_watch`: one look at a time over the weeks of shadow write, to be scheduled; and the reopening of runs whose time has come.
 
-A schedule is given its parameters where it is made, since they say which plan: `rollout serve` takes none.
+Its schedule, hourly, is deployed switched off: its parameters say which plan, and only people know when there is something to watch.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any
 
 import structlog
 
-from flows import cockpit
+from flows import cockpit, descriptions
+from flows.params import FORM
 from flows.tasks import PrefectConductor
 from flows.watching import WatchRequest, WatchResult, watch
-from steps import approvals, clocks, gate_times
+from steps import __version__, approvals, clocks, gate_times
 from steps.errors import RolloutError
 from steps.rollout import Rollout
 
@@ -31,8 +32,9 @@ from flows.deployments import _told  # noqa: E402  # how every flow of ours ends
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
-@flow(name="parity_watch", flow_run_name="parity_watch {request.plan} by {request.by}", persist_result=False)
-def parity_watch(request: WatchRequest) -> State[Any]:
+@flow(name="parity_watch", flow_run_name="parity_watch {request.plan} by {request.by}", persist_result=False, version=__version__,
+      description=descriptions.PARITY_WATCH)
+def parity_watch(request: WatchRequest = FORM) -> State[Any]:
     """
     Look once whether both sides are in step, who writes the old one, and whether cleanup's conditions hold. Changes nothing.
 

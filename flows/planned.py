@@ -1,4 +1,4 @@
-"""What `rollout run` would do from here, as one document: every statement with algorithm, lock, estimate and way back. Nothing is run."""
+"""What a rollout would do from where the table stands, as one document: statements with algorithm, lock and estimate, both ways."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from steps.rollout import Rollout
 
 LOCKS = {"INSTANT": "metadata lock only", "INPLACE": "none while building; metadata lock at both ends", "COPY": "writes blocked",
          handover.ALGORITHM: handover.LOCK}
+MEETS = forecast.LOCKS
+REBUILDS = {True: "yes", False: "no", None: "unknown"}
 
 
 def document(desk: Rollout) -> dict[str, Any]:
-    """Rehearses once a run. Field names are stable: `rollout plan --json`."""
+    """What `rollout plan` tells; field names are stable. Rehearses; nothing else runs. Raises what the rehearsal raises."""
     rehearsed = desk.rehearsed()
     ladder, position = desk.ladder(), desk.position()
     rows = catalogue.estimated_rows(desk.session, desk.schema, desk.table)
@@ -38,6 +40,23 @@ def document(desk: Rollout) -> dict[str, Any]:
             "shadow_write": desk.plan.shadow_write.model_dump(mode="json")}
 
 
+def every_statement(planned: dict[str, Any]) -> list[str]:
+    """All SQL of a document, in the order in which it would run."""
+    found = [*_statements(planned["groups"]), *planned["triggers"], planned["first_pass"] or "", *planned["verify"].values(),
+             *_statements(planned["cleanup"])]
+    return [statement.strip() for statement in found if statement]
+
+
+def met(step: dict[str, Any]) -> str:
+    """What others meet, in the words of `rollout rehearse`; what it did not learn is told by the algorithm."""
+    return str(step["lock"] if step["locks"] is None or step["algorithm"] == handover.ALGORITHM else MEETS[step["locks"]])
+
+
+def algorithm(way: dict[str, Any]) -> str:
+    """The algorithm of one way, and that its keys are not checked where they are not."""
+    return str(way["algorithm"]) + ("" if way["foreign_key_checks"] else ", foreign_key_checks=0")
+
+
 def _group(desk: Rollout, group: Group, rows: int) -> dict[str, Any]:
     return {"name": group.name, "in_one_hold": group.in_hold, "sync": group.sync == "on",
             "steps": [{"step": move.stair.name, "lock": LOCKS[move.algorithm], **forecast.told(desk, move.way, rows, move.stair.name, UP),
@@ -51,3 +70,7 @@ def _pass_sql(desk: Rollout, pairs: tuple[Pair, ...]) -> str | None:
     keep = catalogue.self_updating_columns(desk.session, desk.schema, desk.table)
     sets = fixes.assignments(fixes.old_decides(pairs), keep)
     return f"UPDATE {quote(desk.table)} SET {sets} WHERE <primary keys of the chunk's rows that disagree>"
+
+
+def _statements(groups: list[dict[str, Any]]) -> list[str]:
+    return [line for group in groups for step in group["steps"] for line in step["sql"]]

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from steps import cancellation, waits
 from steps.masking import kept_back, mask
-from steps.target import ENVIRONMENT
+from steps.target import ENVIRONMENT, ENVIRONMENT_FILE
 
 SHOWN_OUTPUT = 2000
 GRACE_S = 5
@@ -19,7 +19,7 @@ SLICE_S = 0.1
 
 def handed_on(*but: str) -> dict[str, str]:
     """The environment that a program of ours is given: this one's, without our logins (case C86) and without the variables *but*."""
-    return {key: value for key, value in os.environ.items() if key not in {ENVIRONMENT, *kept_back(), *but}}
+    return {key: value for key, value in os.environ.items() if key not in {ENVIRONMENT, ENVIRONMENT_FILE, *kept_back(), *but}}
 
 
 def run_command(command: str, deadline_s: float, extra: dict[str, str]) -> tuple[int | None, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote
 
 import sqlalchemy
@@ -13,6 +14,8 @@ from steps import masking, tls
 from steps.errors import WrongUsage
 
 ENVIRONMENT = "ROLLOUT_DATABASE_URL"
+ENVIRONMENT_FILE = "ROLLOUT_DATABASE_URL_FILE"
+"""Names a file that holds the URL, as a container's secrets are given."""
 SCHEMES = {"mysql", "mysql+pymysql", "mysql+mysqldb", "mysql+mysqlconnector", "mysql2"}
 PRISMA_ONLY = {"connection_limit", "pool_timeout", "connect_timeout", "socket_timeout", "statement_cache_size", "pgbouncer",
                "max_idle_connection_lifetime", "schema"}
@@ -41,12 +44,12 @@ class Target:
 
 def target_of(given: str | None) -> Target:
     """
-    The database of *given*, else of `ROLLOUT_DATABASE_URL`.
+    The database of *given*, else of `ROLLOUT_DATABASE_URL`, else of the file that `ROLLOUT_DATABASE_URL_FILE` names.
 
     Raises:
-        WrongUsage: no URL, another kind of database, a malformed one, or none that names a database.
+        WrongUsage: no URL, another kind of database, a malformed one, one that names no database, or a file that cannot be read.
     """
-    text = given or os.environ.get(ENVIRONMENT)
+    text = given or os.environ.get(ENVIRONMENT) or _of_file(os.environ.get(ENVIRONMENT_FILE))
     subject = "--database-url" if given else ENVIRONMENT
     if not text:
         raise WrongUsage("database", "no URL was given", f"pass --database-url or set {ENVIRONMENT} to {SHAPE}")
@@ -64,6 +67,21 @@ def target_of(given: str | None) -> Target:
     if not url.host or not url.database:
         raise WrongUsage(subject, "names no " + ("host" if not url.host else "database"), f"write {SHAPE}")
     return Target(url.set(database=unquote(url.database), query=_options(url, subject)))
+
+
+def is_given() -> bool:
+    """Whether the environment names a database, by either variable."""
+    return bool(os.environ.get(ENVIRONMENT) or os.environ.get(ENVIRONMENT_FILE))
+
+
+def _of_file(name: str | None) -> str | None:
+    if not name:
+        return None
+    try:
+        return Path(name).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "is not text"
+        raise WrongUsage(ENVIRONMENT_FILE, f"names {name}, which cannot be read: {why}", "let the tool's user read it") from None
 
 
 def _options(url: URL, subject: str) -> dict[str, str]:

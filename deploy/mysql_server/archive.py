@@ -97,7 +97,7 @@ def _sources(folder: Path) -> str:
     """Return the apt configuration that names the sources: Debian's sid on Debian, else the machine's own sources."""
     if _system() != "debian":
         return ""
-    uri, signed_by = _debian_base()
+    uri, signed_by = debian_base()
     listed = folder / "sources.list"
     listed.write_text(f"deb {signed_by}{uri} {DEBIAN_SUITE} main\n")
     return f'Dir::Etc::sourcelist "{listed}";\nDir::Etc::sourceparts "/dev/null";\n'
@@ -109,7 +109,7 @@ def _system() -> str:
     return found[1] if found else ""
 
 
-def _debian_base() -> tuple[str, str]:
+def debian_base() -> tuple[str, str]:
     """Return the address of the archive that serves this machine's release, and its `[signed-by=...]` option."""
     fields = "$(REPO_URI)|$(RELEASE)|$(SOURCESENTRY)"
     command = ["apt-get", "indextargets", "--format", fields, "Created-By: Packages", "Component: main"]

@@ -10,7 +10,8 @@ DOCKER_HOST=unix://$home/docker.sock
 export DOCKER_HOST
 dockerd --host "$DOCKER_HOST" --data-root "$home/data" --exec-root "$home/exec" --pidfile "$home/pid" >"$home/log" 2>&1 &
 engine=$!
-trap 'kill "$engine" 2>/dev/null || :; wait "$engine" 2>/dev/null || :; rm -rf "$home"' EXIT
+# A container on the host's network leaves a mount in there.
+trap 'kill "$engine" 2>/dev/null || :; wait "$engine" 2>/dev/null || :; umount "$home/exec/netns/default" 2>/dev/null || :; rm -rf "$home"' EXIT
 trap 'exit 130' INT TERM
 until docker version >/dev/null 2>&1; do
     kill -0 "$engine" 2>/dev/null || { tail -n 20 "$home/log" >&2; exit 69; }

@@ -10,7 +10,23 @@ from typing import NoReturn
 
 import typer
 
-from flows.cli import answering, backfill, check, demo, leaving, plan, rehearse, report, rollback, run, serve, status, uninstall, watch
+from flows.cli import (
+    answering,
+    backfill,
+    check,
+    demo,
+    leaving,
+    plan,
+    ready,
+    rehearse,
+    report,
+    rollback,
+    run,
+    serve,
+    status,
+    uninstall,
+    watch,
+)
 from steps.cancellation import Cancelled
 from steps.errors import EXIT_CODES
 
@@ -19,7 +35,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
                   + "\n\n".join(f"exit {code}: {meaning}" for code, meaning in EXIT_CODES.items()))
 for command in (check.check, plan.plan, rehearse.rehearse, run.run, rollback.rollback, answering.approve, answering.reject,
                 answering.resume, backfill.backfill, watch.watch, status.status, report.report,
-                demo.demo, serve.serve, uninstall.uninstall):
+                demo.demo, serve.serve, ready.ready, uninstall.uninstall):
     app.command()(command)
 
 

@@ -6,10 +6,7 @@ from typing import Any
 
 from rich.table import Column, Table
 
-from steps import forecast
-
-LOCKS = forecast.LOCKS
-REBUILDS = {True: "yes", False: "no", None: "unknown"}
+from flows.planned import MEETS, REBUILDS, algorithm
 
 
 def forecast_table(steps: list[dict[str, Any]], title: str) -> Table:
@@ -19,7 +16,6 @@ def forecast_table(steps: list[dict[str, Any]], title: str) -> Table:
     for step in steps:
         for side, label in (("up", "forward"), ("down", "back")):
             way = step[side]
-            checks = "" if way["foreign_key_checks"] else ", foreign_key_checks=0"
-            table.add_row(step["step"] if side == "up" else "", label, way["algorithm"] + checks, REBUILDS[way["rebuilds"]],
-                          LOCKS[way["locks"]], "alone" if way["alone"] else "in a hold", f"{way['estimate_ms']:,.0f} ms", way["basis"])
+            table.add_row(step["step"] if side == "up" else "", label, algorithm(way), REBUILDS[way["rebuilds"]],
+                          MEETS[way["locks"]], "alone" if way["alone"] else "in a hold", f"{way['estimate_ms']:,.0f} ms", way["basis"])
     return table

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from flows import params
+
 PlanName = Annotated[str, typer.Argument(metavar="PLAN", help="A plan folder, a plan file, or a shipped plan's name.")]
 DatabaseUrl = Annotated[str | None, typer.Option("--database-url", help="mysql://USER:PASSWORD@HOST:PORT/DATABASE; better in "
                                                  "ROLLOUT_DATABASE_URL, since arguments can be seen by others.")]
@@ -24,7 +26,7 @@ Because = Annotated[str, typer.Option("--reason", help="Why; recorded.", show_de
 DeployedBy = Annotated[str | None, typer.Option("--deployed-by", metavar="NAME", help="Who confirms that a manual deploy, or its "
                                                 "rollback, is done.")]
 NoPrefect = Annotated[bool, typer.Option("--no-prefect", help="Do without Prefect; the audit trail is in the ledger all the same.")]
-NO_REASON = "none given"
+NO_REASON = params.NO_REASON
 
 
 def whoami() -> str:

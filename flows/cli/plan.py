@@ -9,12 +9,11 @@ from rich.table import Column, Table
 
 from flows import actions, planned
 from flows.cli.ending import Ending, ending
-from flows.cli.forecast_table import LOCKS as MEETS
-from flows.cli.forecast_table import REBUILDS
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.params import Request
+from flows.planned import MEETS, REBUILDS
 from flows.prisma import models as models_of
-from steps import contract, ddl, handover, plan_loader
+from steps import contract, ddl, plan_loader
 from steps.errors import WrongUsage
 from steps.target import target_of
 
@@ -66,26 +65,14 @@ def _show(end: Ending, document: dict[str, Any], *, with_sql: bool) -> None:
     if first_pass:
         end.say(f"first pass: about {first_pass['estimate_ms'] / 1000:,.1f} s ({first_pass['basis']})")
     if with_sql:
-        statements = [*_statements(document["groups"]), *document["triggers"], document["first_pass"] or "", *document["verify"].values(),
-                      *_statements(document["cleanup"])]
-        for statement in statements:
-            end.say(f"{statement.strip()};\n" if statement else "")
+        for statement in planned.every_statement(document):
+            end.say(f"{statement};\n")
 
 
 def _add_rows(table: Table, group: dict[str, Any], hold: str) -> None:
     for step in group["steps"]:
-        checks = "" if step["foreign_key_checks"] else ", foreign_key_checks=0"
-        table.add_row(step["step"], step["algorithm"] + checks, REBUILDS[step["rebuilds"]], _met(step), f"{step['estimate_ms']:.0f} ms",
-                      step["basis"], hold if group["in_one_hold"] else "alone",
+        table.add_row(step["step"], planned.algorithm(step), REBUILDS[step["rebuilds"]], planned.met(step),
+                      f"{step['estimate_ms']:.0f} ms", step["basis"], hold if group["in_one_hold"] else "alone",
                       f"{step['back']['algorithm']}, {step['back']['estimate_ms']:.0f} ms")
     if group["sync"]:
         table.add_row("sync triggers and canary", "", "", MEETS["metadata"], f"{ddl.SYNC_MS:.0f} ms", "", hold, "")
-
-
-def _met(step: dict[str, Any]) -> str:
-    """What others meet, in the words of `rollout rehearse`; what it did not learn is told by the algorithm."""
-    return str(step["lock"] if step["locks"] is None or step["algorithm"] == handover.ALGORITHM else MEETS[step["locks"]])
-
-
-def _statements(groups: list[dict[str, Any]]) -> list[str]:
-    return [line for group in groups for step in group["steps"] for line in step["sql"]]

@@ -8,6 +8,6 @@ from flows import cockpit
 def serve() -> None:
     """Serve all flows as Prefect deployments, to be triggered in the UI, until SIGTERM or Ctrl-C."""
     cockpit.prepare(quiet=True)  # a flow whose console is gone with a killed server would end at its next line
-    from flows import deployments  # noqa: PLC0415  # importing Prefect takes seconds
+    from flows import served  # noqa: PLC0415  # importing Prefect takes seconds
 
-    deployments.serve()
+    served.serve()

@@ -10,7 +10,7 @@ import pytest
 
 from steps import cancellation, commands, masking, waits
 from steps.commands import run_command
-from steps.target import ENVIRONMENT
+from steps.target import ENVIRONMENT, ENVIRONMENT_FILE
 from tests.plans import small
 
 
@@ -20,8 +20,9 @@ def test_exit_code_and_both_outputs_come_back() -> None:
 
 def test_the_database_url_is_not_handed_on_and_the_plan_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ENVIRONMENT, "mysql://u:hunter22@h/d")
+    monkeypatch.setenv(ENVIRONMENT_FILE, "/run/secrets/url")
 
-    assert run_command(f"echo [${ENVIRONMENT}] [$ROLLOUT_PLAN]", 10, {"ROLLOUT_PLAN": "p"}) == (0, "[] [p]\n")
+    assert run_command(f"echo [${ENVIRONMENT}${ENVIRONMENT_FILE}] [$ROLLOUT_PLAN]", 10, {"ROLLOUT_PLAN": "p"}) == (0, "[] [p]\n")
 
 
 def test_a_replicas_url_is_not_handed_on_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

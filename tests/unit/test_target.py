@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from steps import masking
 from steps.errors import WrongUsage
-from steps.target import ENVIRONMENT, target_of
+from steps.target import ENVIRONMENT, ENVIRONMENT_FILE, target_of
 
 
 def test_prismas_form_is_taken_and_its_own_options_are_left_out() -> None:
@@ -56,6 +58,22 @@ def test_the_environment_is_asked_when_nothing_is_given(monkeypatch: pytest.Monk
     monkeypatch.setenv(ENVIRONMENT, "mysql://u:secret@h/from_environment")
 
     assert (target_of(None).schema, target_of("mysql://u:secret@h/given").schema) == ("from_environment", "given")
+
+
+def test_a_file_that_the_environment_names_is_read_where_no_url_is_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("mysql://u:secret@h/from_file\n")
+    monkeypatch.setenv(ENVIRONMENT_FILE, str(tmp_path / "url"))
+
+    assert target_of(None).schema == "from_file"
+    monkeypatch.setenv(ENVIRONMENT, "mysql://u:secret@h/from_environment")
+    assert target_of(None).schema == "from_environment"
+
+
+def test_a_file_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for path, why in ((tmp_path / "none", "No such file or directory"), (tmp_path, "Is a directory")):
+        monkeypatch.setenv(ENVIRONMENT_FILE, str(path))
+        with pytest.raises(WrongUsage, match=f"names {path}, which cannot be read: {why}"):
+            target_of(None)
 
 
 def test_an_environment_that_will_not_do_is_named() -> None:

@@ -1,0 +1,72 @@
+"""`rollout ready`, a worker's health check: what answers, what does not, and that neither an answer's page nor a password comes through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.readiness import API
+from steps.target import ENVIRONMENT, ENVIRONMENT_FILE
+from tests.cli.calling import Call
+from tests.doubles.serving import Request, serving
+
+NOWHERE = "http://127.0.0.1:9/api"
+
+
+@pytest.fixture(autouse=True)
+def nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (API, ENVIRONMENT_FILE):
+        monkeypatch.delenv(name, raising=False)
+
+
+def prefect(request: Request) -> tuple[int, Any]:
+    return (200, True) if request.path == "/api/health" else (404, "nothing here")
+
+
+def test_both_answer_and_the_database_comes_from_a_file(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str) -> None:
+    (tmp_path / "url").write_text(f"{url}\n")
+    monkeypatch.setenv(ENVIRONMENT_FILE, str(tmp_path / "url"))
+    with serving(prefect) as address:
+        monkeypatch.setenv(API, f"{address}/api")
+        answer = call("ready", "--json")
+
+    assert (answer.code, answer.document["trouble"]) == (0, {"database": None, "prefect": None})
+
+
+def test_a_dead_api_is_exit_4_and_the_database_is_asked_all_the_same(here: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(API, NOWHERE)
+
+    answer = here("ready", "--json")
+
+    assert (answer.code, answer.document["subject"]) == (4, "prefect")
+    assert answer.document["trouble"]["database"] is None
+    assert "refused" in answer.document["trouble"]["prefect"]
+
+
+@pytest.mark.parametrize("said", [(200, "<html>a proxy's page</html>"), (503, True), (200, False)])
+def test_something_else_at_the_address_is_no_prefect(call: Call, monkeypatch: pytest.MonkeyPatch, said: tuple[int, Any]) -> None:
+    with serving(lambda _: said) as address:
+        monkeypatch.setenv(API, f"{address}/api")
+        answer = call("ready")
+
+    assert answer.code == 4
+    assert "proxy" not in answer.text
+
+
+def test_a_database_that_does_not_let_us_in_is_named_without_its_password(call: Call, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv(ENVIRONMENT, url.replace("root:", "root:hunter22"))
+
+    answer = call("ready")
+
+    assert answer.code == 4
+    assert "database" in answer.text
+    assert "hunter22" not in answer.text
+
+
+def test_without_anything_to_ask_the_usage_is_wrong(call: Call) -> None:
+    answer = call("ready")
+
+    assert answer.code == 2
+    assert API in answer.text
