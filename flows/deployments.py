@@ -28,6 +28,7 @@ from prefect.flows import Flow  # noqa: E402
 from prefect.states import Cancelled as CancelledState  # noqa: E402
 from prefect.states import Completed, Failed  # noqa: E402
 
+from flows import gates  # noqa: E402
 from flows.tasks import CockpitTrouble, PrefectConductor  # noqa: E402
 
 TAG = "mysql-rollout"
@@ -40,7 +41,7 @@ class Call:
     Neither of them when Prefect's own trouble kept the work from beginning or cut it short. `untold` says what Prefect missed, and why.
     """
 
-    def __init__(self, database: Target | None = None, confirm: Callable[[str], bool] | None = None,
+    def __init__(self, database: Target | None = None, confirm: Callable[[str], bool | str] | None = None,
                  told: Callable[[Progress], None] = lambda _: None, request: Request | None = None) -> None:
         self.database, self.confirm, self.told, self.request = database, confirm, told, request
         self.result: actions.Result | None = None
@@ -74,8 +75,8 @@ def _told(request: Request, action: Callable[[Rollout, PrefectConductor], action
     cockpit.log_to()
     try:
         database = call.database or database_of(request.database)
-        with actions.desk(call.request or request, database, call.confirm, call.told) as rollout:
-            call.result = action(rollout, conduct)
+        call.result = gates.carried_out(call.request or request, database, call.confirm, call.told, conduct.flow_run,
+                                        lambda rollout: action(rollout, conduct))
     except RolloutError as error:
         call.error = error
         return Failed(name=STATE_NAMES.get(error.exit_code, "Failed"), message=mask(f"{error} (exit {error.exit_code}: "

@@ -7,22 +7,22 @@ from contextlib import contextmanager
 from functools import partial
 
 from flows.params import Request
-from steps import cancellable, cancellation, checks, end_blockers, failover, plan_loader, room
+from steps import approvals, cancellable, cancellation, checks, end_blockers, failover, plan_loader, room
 from steps.errors import WrongUsage
 from steps.mysql import Session
 from steps.passes import Progress
 from steps.rollout import Person, Rollout, opened
 from steps.target import Target as Database
 
-CONFIRMATIONS = {"canary", "cleanup", "cleanup-dependents", "cleanup-unseen", "discard-added", "fleet-unseen", "forget-added",
-                 failover.ACCEPT, "purge-archive", room.SPACE}
+CONFIRMATIONS = {approvals.UNREADY, "canary", "cleanup", "cleanup-dependents", "cleanup-unseen", "discard-added", "fleet-unseen",
+                 "forget-added", failover.ACCEPT, "purge-archive", room.SPACE}
 ACCEPT_KEYS = CONFIRMATIONS | {key for check in checks.CHECKS for key in check.accepts}
 UNSEEN = {f"could-not-look:{check.name}" for check in checks.CHECKS}
 KILL_WITHIN_S = 5
 
 
 @contextmanager
-def desk(request: Request, database: Database, confirm: Callable[[str], bool] | None = None,
+def desk(request: Request, database: Database, confirm: Callable[[str], bool | str] | None = None,
          told: Callable[[Progress], None] = lambda _: None) -> Iterator[Rollout]:
     """The rollout *request* speaks of, opened for looking. Until it is closed SIGINT and SIGTERM stop it at the next safe edge."""
     plan = plan_loader.load(request.plan, request.settings)

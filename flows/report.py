@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import html
-import re
 from typing import Any
 
 from flows import repository
+from flows.markdown import cell, fenced
 from flows.standing import standing
-from steps import acknowledged
+from steps import acknowledged, approvals
 from steps.ledger import Event, Ledger
 from steps.mysql import shown
 from steps.phase import Phase
@@ -26,6 +26,7 @@ def audit_trail(ledger: Ledger) -> dict[str, Any]:
     for run in runs:
         run["events"] = [event for event in events if event["run_id"] == run["run_id"]]
     return {"table": ".".join(ledger.key[:2]), "plan": ledger.key[2], "runs": runs,
+            "gates": [approvals.told(gate, ledger.key[2]) for gate in approvals.read(ledger)],
             "phases": {phase.value: state for phase, state in ledger.phases().items()}}
 
 
@@ -47,7 +48,7 @@ def phase_markdown(name: str, rollout: Rollout, events: list[Event]) -> str:
     """What one phase did in this run, for Prefect's artifact page."""
     lines = [f"# {name}", "", f"Table `{rollout.schema}.{rollout.table}`, plan `{rollout.plan.id}`",
              f"By **{rollout.person.actor}**: {rollout.person.reason}", "", "| step | outcome | ms | rows |", "|---|---|---:|---:|"]
-    lines += [f"| {_cell(event.step)} | {_cell(event.outcome)} | {_number(event.duration_ms)} | {_number(event.rows)} |"
+    lines += [f"| {cell(event.step)} | {cell(event.outcome)} | {_number(event.duration_ms)} | {_number(event.rows)} |"
               for event in events]
     details = [*(event for event in events if event.detail), *_pace(name, rollout)]
     if details:
@@ -56,19 +57,8 @@ def phase_markdown(name: str, rollout: Rollout, events: list[Event]) -> str:
     statements = [event for event in events if event.statement]
     if statements:
         lines += ["", "## SQL and commands", ""]
-        lines += [_fenced(shown(event.statement or "")) for event in statements]
+        lines += [fenced(shown(event.statement or "")) for event in statements]
     return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    """*text* so that it stays within one cell of a table and is no markup."""
-    return html.escape(" ".join(text.split()), quote=False).replace("|", "\\|").replace("`", "\\`")
-
-
-def _fenced(sql: str) -> str:
-    """*sql* in a fence longer than any run of backticks in it."""
-    fence = "`" * (2 + max([1, *map(len, re.findall("`+", sql))]))
-    return f"{fence}\n{sql}\n{fence}"
 
 
 def _pace(phase: str, rollout: Rollout) -> list[Event]:
@@ -91,6 +81,9 @@ def text(trail: dict[str, Any], *, with_sql: bool = True) -> str:
                 lines += [f"      {line}" for line in event["statement"].splitlines()]
             if event["detail"]:
                 lines.append(f"      {_detail(event['detail'])}")
+    if trail.get("gates"):
+        lines += ["", "gates"]
+        lines += [f"  {gate['since']}  {gate['phase']:<13} {approvals.in_words(gate)}" for gate in trail["gates"]]
     if trail.get("durations"):
         lines += ["", "seconds by phase (planned / actual)"]
         lines += [f"  {row['run']:<14} {row['phase']:<13} {row['direction']:<8} {row['planned_s'] or '-':>6} / {row['actual_s']}"

@@ -13,7 +13,7 @@ from functools import partial
 
 from flows import rollback
 from flows.conductor import Conductor, PhaseModule
-from steps import backfill, cleanup, deploy, own_shadow_write, pre_deploy, server_trouble, shadow_write, verify
+from steps import backfill, cleanup, deploy, gate_times, gates, own_shadow_write, pre_deploy, server_trouble, shadow_write, verify
 from steps.errors import (
     CleanupBroke,
     DeployFailed,
@@ -39,6 +39,7 @@ def forward(rollout: Rollout, conduct: Conductor, phases: tuple[Phase, ...]) -> 
     Raises:
         RolledBack: deploy or verify failed, and everything was taken back as the plan says.
         RollbackFailed: that way back failed too.
+        GateClosed: a phase may not begin yet; everything before it stands.
         Stopped, Refused: at a safe edge; the same command continues.
     """
     with _way_back_on_failure(rollout, conduct):
@@ -79,7 +80,9 @@ def _phase(module: PhaseModule, rollout: Rollout, conduct: Conductor, phases: tu
     if module.is_done(rollout):
         rollout.say("nothing to do", phase=module.PHASE.value)
         return
+    gates.begin(rollout, module.PHASE)
     conduct.phase(module.PHASE.label, module.steps(rollout), rollout)
+    gate_times.ended(rollout, module.PHASE)
 
 
 @contextmanager

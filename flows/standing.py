@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steps import contract, handover_names, own_shadow_write, passing, pre_deploy
+from steps import approvals, clocks, contract, handover_names, own_shadow_write, passing, pre_deploy
 from steps.checks import transport
 from steps.errors import RolloutError
 from steps.mysql import VALUE
@@ -27,15 +27,25 @@ def standing(rollout: Rollout) -> dict[str, Any]:
     phases = [{"phase": phase.value, "state": recorded.get(phase, {}).get("state", "not begun"),
                "at": recorded.get(phase, {}).get("at"), "detail": recorded.get(phase, {}).get("detail", {})} for phase in FORWARD]
     known = rollout.ledger.plan()
+    gates = waiting_gates(rollout)
     schema, at_work = _schema(rollout, begun=known is not None), owner(rollout)
     return {"table": f"{rollout.schema}.{rollout.table}", "plan": rollout.plan.id, "path": rollout.plan.plan.path,
             "same_plan_as_begun": not plan_differences(rollout) if known else None,
             "contract": _contract(rollout, phases), "phases": phases, **schema,
             "passes": passing.passes(rollout.ledger, at_work=bool(at_work and at_work["alive"]),
                                      planned_limit=rollout.plan.backfill.rows_per_s),
-            "connection": transport.told(rollout.session), "working_on_it": at_work, "next": _next(rollout, phases, schema),
-            "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan),
+            "connection": transport.told(rollout.session), "working_on_it": at_work, "next": _next(rollout, phases, schema, gates),
+            "gates": gates, "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan),
             "handover_left": handover_names.left(rollout.session, rollout.schema, rollout.table)}
+
+
+def waiting_gates(rollout: Rollout) -> list[dict[str, Any]]:
+    """What waits for an answer or for its time, with the calls that answer; and what was approved and not used yet."""
+    found = approvals.read(rollout.ledger)
+    if not found:
+        return []
+    now = clocks.now(rollout.session)
+    return [approvals.told(gate, rollout.plan.id) for gate in approvals.open_now(found, now)]
 
 
 def _schema(rollout: Rollout, *, begun: bool) -> dict[str, Any]:
@@ -73,13 +83,16 @@ def owner(rollout: Rollout) -> dict[str, Any] | None:
     return {"plan": plan, "actor": actor, "host": host, "pid": pid, "since": f"{taken}", "heartbeat_at": f"{beat}", "alive": bool(alive)}
 
 
-def _next(rollout: Rollout, phases: list[dict[str, Any]], schema: dict[str, Any]) -> str:
+def _next(rollout: Rollout, phases: list[dict[str, Any]], schema: dict[str, Any], gates: list[dict[str, Any]]) -> str:
     """What a person should do now; what is broken comes before what is next."""
     if schema.get("drift"):
         return "repair: the table is not what the plan left; undo the foreign change, then rollout run"
     broken = pre_deploy.broken_sync(rollout)
     if broken:
         return f"repair: sync is broken ({broken}); rollout run"
+    if gates and gates[0]["calls"]:
+        opens = f" (opens {gates[0]['opens_at']})" if gates[0]["opens_at"] else ""
+        return f"gate of {gates[0]['phase']}{opens}: {gates[0]['calls'][0]}"
     wanted = Phase.SHADOW_WRITE.value if own_shadow_write.is_due(rollout) else None  # its commands came into the plan after it was done
     entry = next((row for row in phases if row["state"] != "done" or row["phase"] == wanted), None)
     return _next_phase(entry) if entry else "nothing"

@@ -62,6 +62,7 @@ def sync(trail: dict[str, Any], *, at_work: bool) -> Summary:
     summary = Summary(api.address() or "its local default")
     runs = [run for run in trail["runs"] if not (at_work and run["ended_at"] is None)]
     summary.at_work = len(trail["runs"]) - len(runs)
+    runs = _last_of_each(runs)
     try:
         with api.client(REQUEST_WITHIN_S) as client:
             wanted = [told(trail, run) for run in runs]
@@ -72,6 +73,12 @@ def sync(trail: dict[str, Any], *, at_work: bool) -> Summary:
         raise Stopped(f"Prefect API {summary.api}", f"{api.told(trouble)}; {summary.runs + summary.completed} runs were told before that",
                       "start it, or correct PREFECT_API_URL, then run the same command again: nothing is told twice") from None
     return summary
+
+
+def _last_of_each(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A flow run that was suspended at gates is several runs of the ledger; the last one has its end."""
+    ends = {(run["options"] or {}).get("flow_run") or run["run_id"]: run for run in runs}
+    return list(ends.values())
 
 
 def _known(client: SyncPrefectClient, runs: list[Told]) -> dict[str, FlowRun]:
@@ -116,7 +123,7 @@ def _tell(client: SyncPrefectClient, run: Told, known: dict[str, FlowRun], summa
 
 
 def _has_its_end(flow_run: FlowRun, run: Told) -> bool:
-    return bool(flow_run.state and flow_run.state.type.value == run.ending[0])
+    return bool(flow_run.state and (flow_run.state.type.value == run.ending[0] or flow_run.state.is_paused()))
 
 
 def _made(client: SyncPrefectClient, run: Told) -> FlowRun:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from steps import archive, catalogue, clocks, ddl, deploy, fleet, usage, waits
+from steps import archive, catalogue, cleanup_ready, clocks, ddl, deploy, fleet, gates, usage, waits
 from steps.checks import Look, dependents
 from steps.deploys.health import Health
 from steps.errors import CleanupBroke, Stopped, WaitingForPerson
@@ -58,14 +58,11 @@ def _allowed(rollout: Rollout) -> Outcome:
     if rollout.cleanup_began():
         return Outcome.ALREADY_DONE
     _refuse_dependents(rollout)
-    verified, now = rollout.ledger.phases()[Phase.VERIFY], clocks.now(rollout.session)
-    due = clocks.recorded(verified["at"], verified["detail"].get("by_tool_clock")).plus(rollout.plan.cleanup.min_age_s)
-    if not due.has_come(now):
-        raise Stopped("cleanup", f"verify passed at {verified['at']}, less than cleanup.min_age_s = {rollout.plan.cleanup.min_age_s} s ago"
-                      + clocks.difference(now), f"run the same command after {due.shown}")
-    what = f"columns {', '.join(rollout.plan.removed_columns)} of {rollout.table} may go; no release before V2 can run afterwards"
-    if "cleanup" not in rollout.accepted and not (rollout.person.confirm and rollout.person.confirm(what)):
-        raise WaitingForPerson("cleanup", f"a person has to confirm that {what}", "add --accept cleanup")
+    young = cleanup_ready.too_young(rollout, clocks.now(rollout.session))
+    if young:
+        raise Stopped("cleanup", young.reason, f"run the same command after {young.due.shown}")
+    if not gates.approved(rollout, PHASE):
+        raise WaitingForPerson("cleanup", f"a person has to confirm that {gates.what_goes(rollout)}", f"add --accept {gates.ACCEPT}")
     return Outcome.DONE
 
 

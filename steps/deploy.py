@@ -177,9 +177,10 @@ def _confirmed(rollout: Rollout, what: str, call: str) -> str:
     """The name of the person who says that *what* is so; `--yes` never answers for them."""
     if rollout.person.deployed_by:
         return rollout.person.deployed_by
-    if rollout.person.confirm and rollout.person.confirm(what):
-        return rollout.person.actor
-    raise WaitingForPerson("deploy", f"a person has to confirm that {what}", f"then call: {call}")
+    said = rollout.person.confirm(what) if rollout.person.confirm else False
+    if said:
+        return said if isinstance(said, str) else rollout.person.actor
+    raise WaitingForPerson("deploy", f"a person has to confirm that {what}", f"then call: {call}", what)
 
 
 def failed_and_taken_back(rollout: Rollout, failure: RolloutError) -> None:

@@ -7,6 +7,8 @@ The fields are the exception's arguments and the text is made of them, so errors
 
 from __future__ import annotations
 
+from typing import Any
+
 EXIT_CODES = {
     0: "done, or nothing to do",
     1: "a fault in the tool",
@@ -88,7 +90,37 @@ class LockWaited(Stopped):
 
 
 class WaitingForPerson(Stopped):
-    """A person has to confirm something; *remedy* is the call that does it."""
+    """A person has to confirm something; *remedy* is the call that does it. *question* is what they would say yes to, if that is enough."""
+
+    def __init__(self, subject: str, reason: str, remedy: str = "", question: str = "") -> None:
+        super().__init__(subject, reason, remedy)
+        self.args = (subject, reason, remedy, question)
+        self.question = question
+
+
+class GateClosed(Stopped):
+    """
+    A phase may not begin yet; nothing of it was begun. *gate* holds `gate` (its id), `phase`, `reasons`, `needs` (`approval` or `time`),
+    `opens_at` (UTC, where time alone opens it), `until` (then it is asked anew) and `call`.
+    """
+
+    def __init__(self, subject: str, reason: str, remedy: str = "", gate: dict[str, Any] | None = None) -> None:
+        super().__init__(subject, reason, remedy)
+        self.args = (subject, reason, remedy, gate)
+        self.gate: dict[str, Any] = gate or {}
+
+
+class ApprovalMissing(GateClosed, WaitingForPerson):
+    """Nobody who may has approved that a phase begins, whatever else it waits for."""
+
+    def __init__(self, subject: str, reason: str, remedy: str = "", gate: dict[str, Any] | None = None) -> None:
+        GateClosed.__init__(self, subject, reason, remedy, gate)
+        self.args = (subject, reason, remedy, gate)
+        self.question = ""
+
+
+class Rejected(Stopped):
+    """A person has said that a phase shall not begin; the next run asks anew."""
 
 
 class OwnershipLost(Stopped):

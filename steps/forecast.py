@@ -17,6 +17,8 @@ from steps.phase import Phase
 from steps.rehearsal import DOWN, UP, Rehearsed
 from steps.rollout import Rollout
 
+LOCKS = {"metadata": "an instant", "none": "none while it works, an instant at both ends", "shared": "writes wait", None: "unknown"}
+"""What others meet, by the lock that the rehearsal learned."""
 PASS_MS = 0.7  # for each row that disagrees, triggers and pauses included; README, "What was measured"
 PAUSES = 1.25  # a pass rests a quarter of the time it works
 FEWEST_ROWS = 20  # below this a sample's time is mostly the statement's own

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from steps.plan_deploy import Deploy, Fleet
+from steps.plan_gates import Gates
 from steps.plan_sections import (
     Backfill,
     Cleanup,
@@ -31,8 +32,8 @@ from steps.plan_sections import (
     Verify,
 )
 
-__all__ = ["Backfill", "Cleanup", "Deploy", "Fleet", "Handover", "Leaf", "Plan", "PlanTable", "PreDeploy", "Reconcile", "Rehearsal",
-           "Rename", "SchemaStep", "ShadowWrite", "ValueMap", "Verify"]
+__all__ = ["Backfill", "Cleanup", "Deploy", "Fleet", "Gates", "Handover", "Leaf", "Plan", "PlanTable", "PreDeploy", "Reconcile",
+           "Rehearsal", "Rename", "SchemaStep", "ShadowWrite", "ValueMap", "Verify"]
 
 
 class Plan(Part):
@@ -52,6 +53,7 @@ class Plan(Part):
     reconcile: Reconcile = Reconcile()
     cleanup: Cleanup = Cleanup()
     rehearsal: Rehearsal = Rehearsal()
+    gates: Gates = Gates()
     fleet: Fleet | None = None
     folder: Path = Path()
     table_as_written: str | None = None

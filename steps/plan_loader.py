@@ -99,16 +99,22 @@ def _complaint(path: Path, text: str, error: ValidationError, overrides: Sequenc
 def _line(text: str, where: tuple[int | str, ...]) -> int:
     """The line on which the key path *where* stands, as near as the text tells; 1 when it is missing altogether."""
     lines = text.splitlines()
-    table = str(where[0]) if where else ""
+    names = [str(part) for part in where if isinstance(part, str)]
     nth = next((part for part in where if isinstance(part, int)), 0)
-    headers = [i for i, line in enumerate(lines) if line.strip().startswith(("[" + table, "[[" + table))]
-    start = headers[min(nth, len(headers) - 1)] if headers else 0
-    key = next((str(part) for part in reversed(where) if isinstance(part, str)), "")
-    for i in range(start, len(lines)):
-        if i > start and lines[i].strip().startswith("[") and headers:
+    headers: list[int] = []
+    for depth in range(len(names), 0, -1):  # the innermost table that has a heading of its own
+        table = ".".join(names[:depth])
+        ends = ("]", ".") if depth > 1 else ("",)
+        headers = [i for i, line in enumerate(lines) if line.strip().startswith(tuple(f"{begin}{table}{end}" for begin in ("[", "[[")
+                                                                                      for end in ends))]
+        if headers:
             break
-        if lines[i].strip().partition("=")[0].strip() == key:
-            return i + 1
+    start = headers[min(nth, len(headers) - 1)] if headers else 0
+    end = next((i for i in range(start + 1, len(lines)) if headers and lines[i].strip().startswith("[")), len(lines))
+    for key in reversed(names):  # one inside an inline table has no line of its own
+        for i in range(start, end):
+            if lines[i].strip().partition("=")[0].strip() == key:
+                return i + 1
     return start + 1
 
 

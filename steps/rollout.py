@@ -37,12 +37,12 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 @dataclass(frozen=True)
 class Person:
-    """Who runs this and why; `deployed_by` confirms a manual deploy, `confirm` asks on a terminal or is None."""
+    """Who runs this and why; `deployed_by` confirms a manual deploy, `confirm` asks for a yes, or a name that says it, or is None."""
 
     actor: str
     reason: str
     deployed_by: str | None = None
-    confirm: Callable[[str], bool] | None = None
+    confirm: Callable[[str], bool | str] | None = None
 
 
 @dataclass

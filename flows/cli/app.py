@@ -10,14 +10,15 @@ from typing import NoReturn
 
 import typer
 
-from flows.cli import backfill, check, demo, leaving, plan, rehearse, report, rollback, run, serve, status, uninstall
+from flows.cli import answering, backfill, check, demo, leaving, plan, rehearse, report, rollback, run, serve, status, uninstall
 from steps.cancellation import Cancelled
 from steps.errors import EXIT_CODES
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
                   help="Take a MySQL table and its application through a change under live traffic, and back.\n\n"
                   + "\n\n".join(f"exit {code}: {meaning}" for code, meaning in EXIT_CODES.items()))
-for command in (check.check, plan.plan, rehearse.rehearse, run.run, rollback.rollback, backfill.backfill, status.status, report.report,
+for command in (check.check, plan.plan, rehearse.rehearse, run.run, rollback.rollback, answering.approve, answering.reject,
+                answering.resume, backfill.backfill, status.status, report.report,
                 demo.demo, serve.serve, uninstall.uninstall):
     app.command()(command)
 

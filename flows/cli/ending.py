@@ -15,7 +15,7 @@ from rich.console import Console
 
 from flows import cockpit
 from steps.cancellation import Cancelled
-from steps.errors import EXIT_CODES, FindingsRefused, RolloutError, WrongUsage
+from steps.errors import EXIT_CODES, FindingsRefused, GateClosed, RolloutError, WrongUsage
 from steps.masking import mask, masked
 
 FAULT = 1
@@ -45,6 +45,8 @@ class Ending:
                           "reason": error.reason, "remedy": error.remedy}
         if isinstance(error, FindingsRefused):
             self.document["findings"] = list(error.findings)
+        if isinstance(error, GateClosed):
+            self.document["gate"] = error.gate
         self.say(f"{EXIT_CODES[code]} [{type(error).__name__}]\n{error}")
         return code
 

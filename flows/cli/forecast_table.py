@@ -6,7 +6,9 @@ from typing import Any
 
 from rich.table import Column, Table
 
-LOCKS = {"metadata": "an instant", "none": "none while it works, an instant at both ends", "shared": "writes wait", None: "unknown"}
+from steps import forecast
+
+LOCKS = forecast.LOCKS
 REBUILDS = {True: "yes", False: "no", None: "unknown"}
 
 

@@ -20,6 +20,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before starting. Do
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout and nothing else there.")]
 By = Annotated[str, typer.Option("--by", help="Who does this; recorded. The user's name by default.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; recorded.")]
+Because = Annotated[str, typer.Option("--reason", help="Why; recorded.", show_default=False)]
 DeployedBy = Annotated[str | None, typer.Option("--deployed-by", metavar="NAME", help="Who confirms that a manual deploy, or its "
                                                 "rollback, is done.")]
 NoPrefect = Annotated[bool, typer.Option("--no-prefect", help="Do without Prefect; the audit trail is in the ledger all the same.")]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.table import Table
 
 from flows import actions
-from flows.cli.ending import ending
+from flows.cli.ending import Ending, ending
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.params import Request
 from flows.standing import standing
-from steps import passing
+from steps import approvals, passing
 from steps.phase import Phase
 from steps.target import target_of
 
@@ -31,6 +33,7 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
         end.say(f"schema: {stair}; sync triggers: {now['sync']}; pre_deploy ends at stair {now['pre_deploy_stairs']}")
         for deviation in now["contract"] or []:
             end.say(f"not as the contract says: {deviation}")
+        _say_gates(end, now["gates"])
         if now["strangers"]:
             end.say(f"not in the plan: {', '.join(now['strangers'])}")
         if now["rehearsal_left"]:
@@ -44,3 +47,10 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
             end.say(f"working on it: {owner['actor']} on {owner['host']} since {owner['since']}" + ("" if owner["alive"] else " (dead)"))
         end.say(f"connection: {now['connection']}")
         end.say(f"next: {now['next']}")
+
+
+def _say_gates(end: Ending, gates: list[dict[str, Any]]) -> None:
+    for gate in gates:
+        end.say(f"gate of {gate['phase']}: {approvals.in_words(gate)}")
+        for line in [*gate["reasons"], *gate["calls"]] if gate["state"] == approvals.WAITING else []:
+            end.say(f"  {line}")

@@ -16,6 +16,7 @@ from steps import deploys
 from steps.checks import CHECKS
 from steps.errors import EXIT_CODES
 from steps.plan_deploy import Deploy, Fleet
+from steps.plan_gates import Gates
 from steps.plan_sections import ShadowWrite
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,10 +76,11 @@ def test_files_that_the_readme_names_are_there(path: str) -> None:
     assert (ROOT / path).exists()
 
 
-@pytest.mark.parametrize("example", re.findall(r"^```toml\n(\[(?:deploy|fleet|shadow_write)\].*?)^```", README, re.MULTILINE | re.DOTALL))
+@pytest.mark.parametrize("example", re.findall(r"^```toml\n(\[(?:deploy|fleet|gates|shadow_write)\].*?)^```", README,
+                                               re.MULTILINE | re.DOTALL))
 def test_examples_of_sections_are_plans(example: str) -> None:
     for section, value in tomllib.loads(example).items():
-        assert {"deploy": Deploy, "fleet": Fleet, "shadow_write": ShadowWrite}[section].model_validate(value)
+        assert {"deploy": Deploy, "fleet": Fleet, "gates": Gates, "shadow_write": ShadowWrite}[section].model_validate(value)
 
 
 def test_each_way_of_deploying_is_in_the_table() -> None:

@@ -1,0 +1,94 @@
+"""What somebody who is asked at a gate has to see: what will happen, what was found, how the last phase went, who asked. Markdown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flows.markdown import cell, fenced
+from steps import acknowledged, catalogue, forecast, parity_events
+from steps.errors import GateClosed
+from steps.masking import mask
+from steps.mysql import shown
+from steps.phase import FORWARD, Phase
+from steps.rehearsal import UP
+from steps.rollout import Rollout
+
+LONGEST = 40_000
+
+
+def page(rollout: Rollout, closed: GateClosed) -> str:
+    """The whole page of *closed*; looks, changes nothing. No row contents, no secrets."""
+    phase = Phase(closed.gate["phase"])
+    lines = [f"# May {phase.label} begin?" if closed.gate["needs"] == "approval" else f"# {phase.label} waits", "",
+             f"Table `{rollout.schema}.{rollout.table}`, plan `{rollout.plan.id}`: {cell(rollout.plan.plan.title)}", "",
+             f"Asked by **{cell(rollout.person.actor)}**: {cell(rollout.person.reason)}", "",
+             *[f"- {cell(reason)}" for reason in closed.gate["reasons"]],
+             *[f"- **not met**: {cell(one)}" for one in closed.gate.get("unmet", [])],
+             "", f"Void after {closed.gate['until']} (UTC); the same from a shell: `{closed.gate['call']}`", "",
+             *_what_will_happen(rollout, phase), *_findings(rollout), *_last_phase(rollout, phase)]
+    return mask("\n".join(lines))[:LONGEST]
+
+
+def _what_will_happen(rollout: Rollout, phase: Phase) -> list[str]:
+    lines = ["## What will happen", ""]
+    if phase in (Phase.PRE_DEPLOY, Phase.CLEANUP):
+        return lines + _steps(rollout, phase)
+    if phase is Phase.DEPLOY:
+        deploy = rollout.plan.deploy
+        lines.append(f"V1 goes out by `{deploy.how}`" + (":" if deploy.command else ""))
+        return [*lines, *([fenced(shown(deploy.command))] if deploy.command else []), ""]
+    if phase is Phase.VERIFY:
+        queries = [fenced(shown(sql.strip())) for sql in rollout.plan.queries.values()]
+        return [*lines, "Every row, the schema and the triggers are looked at; nothing is changed.", *queries, ""]
+    if phase is Phase.BACKFILL:
+        found = forecast.of_first_pass(rollout.rehearsed(), catalogue.estimated_rows(rollout.session, rollout.schema, rollout.table))
+        how_long = f": at most about {found.ms / 1000:,.1f} s ({found.basis})" if found else ""
+        return [*lines, f"The closing pass over all rows; nothing may be left{how_long}", ""]
+    command = rollout.plan.shadow_write.enable_command
+    return [*lines, "The canary on the live table, every row once more; then the soak begins.",
+            *(["The application is told to write both sides itself:", fenced(shown(command))] if command else []), ""]
+
+
+def _steps(rollout: Rollout, phase: Phase) -> list[str]:
+    """Each statement left, with what the server takes it for; as `rollout plan` has it."""
+    ladder, here = rollout.ladder(), rollout.position()
+    left = [(stair, told) for number, (stair, told) in enumerate(zip(ladder.stairs, forecast.steps(rollout), strict=True), 1)
+            if number > here and Phase(stair.phase) is phase]
+    lines = ["| step | algorithm | others meet | estimate | basis |", "|---|---|---|---:|---|"]
+    lines += [f"| {cell(stair.name)} | {told[UP]['algorithm']} | {forecast.LOCKS[told[UP]['locks']]} | {told[UP]['estimate_ms']:,.0f} ms | "
+              f"{cell(told[UP]['basis'])} |" for stair, told in left]
+    lines += ["", *[fenced("\n".join([*stair.up.before, stair.up.statement])) for stair, _ in left], ""]
+    return lines
+
+
+def _findings(rollout: Rollout) -> list[str]:
+    """What the pre-checks of this run told, and what was accepted."""
+    found = [event for event in rollout.ledger.events() if event["run_id"] == rollout.ledger.run_id
+             and event["outcome"] in (acknowledged.ACCEPTED, acknowledged.TOLD)]
+    lines = [f"- {event['outcome']}: {cell(str(text))}" for event in found for text in _texts(event)]
+    return ["## Findings", "", *(lines or ["none"]), ""]
+
+
+def _texts(event: dict[str, Any]) -> list[Any]:
+    if event["outcome"] == acknowledged.ACCEPTED:
+        return [f"{event['detail'].get('subject')}: {event['detail'].get('found')} ({event['detail'].get('by')})"]
+    return list(event["detail"].values())
+
+
+def _last_phase(rollout: Rollout, phase: Phase) -> list[str]:
+    """The numbers since the phase before began: what was done in it, and what the parity watch saw last."""
+    before = FORWARD[FORWARD.index(phase) - 1] if phase is not FORWARD[0] else None
+    row = rollout.ledger.phases().get(before) if before else None
+    if before is None or not row:
+        return []
+    lines = [f"## {before.label}", "", f"{row['state']} since {row['at']} (UTC)", "",
+             "| step | outcome | ms | rows |", "|---|---|---:|---:|"]
+    lines += [f"| {cell(e['step'])} | {cell(e['outcome'])} | {'' if e['duration_ms'] is None else round(e['duration_ms'])} | "
+              f"{'' if e['row_count'] is None else e['row_count']} |" for e in rollout.ledger.events()
+              if e["run_id"] == row["run_id"] and e["phase"] == before.value and e["direction"] == "forward"]
+    look = parity_events.last(rollout.ledger)
+    if look:
+        detail = look["detail"]
+        seen = f"{detail.get('rows_examined', '?')} rows looked at, {detail.get('differing', '?')} differ"
+        lines += ["", f"Parity watch at {look['at']}: {look['outcome']}, {seen}"]
+    return [*lines, ""]

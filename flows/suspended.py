@@ -1,0 +1,62 @@
+"""Suspended flow runs, told from outside that they may go on. Best effort: the ledger has the answer already, and decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from flows import api, cockpit
+
+cockpit.prepare()
+
+from prefect.client.orchestration import SyncPrefectClient  # noqa: E402  # only after the settings above
+from prefect.exceptions import ObjectNotFound  # noqa: E402
+
+WITHIN_S = 10.0
+
+
+@dataclass
+class Resumed:
+    """Which of the flow runs go on now, and why another one that is suspended could not be told."""
+
+    runs: list[str] = field(default_factory=list)
+    trouble: str = ""
+
+
+def resume(flow_runs: list[str], run_input: dict[str, Any]) -> Resumed:
+    """Resume those of *flow_runs* that are suspended, with *run_input*. Safe to repeat; without a configured API there are none."""
+    found = Resumed()
+    if not api.address():
+        return found
+    found.trouble = api.why_not() or ""
+    if found.trouble:
+        return found
+    try:
+        with api.client(WITHIN_S) as client:
+            for name in flow_runs:
+                if _paused(client, name):
+                    answer = client.resume_flow_run(UUID(name), run_input=run_input)
+                    if answer.status.value == "ACCEPT":
+                        found.runs.append(name)
+                    else:
+                        found.trouble = str(getattr(answer.details, "reason", answer.status.value))
+    except Exception as trouble:  # noqa: BLE001  # whatever the cockpit's trouble is, it is told
+        found.trouble = api.told(trouble)
+    return found
+
+
+def suspended(flow_run: str) -> bool:
+    """Whether that flow run waits suspended now; no where the API cannot say."""
+    if not api.address() or api.why_not():
+        return False
+    with api.client(WITHIN_S) as client:
+        return _paused(client, flow_run)
+
+
+def _paused(client: SyncPrefectClient, flow_run: str) -> bool:
+    try:
+        state = client.read_flow_run(UUID(flow_run)).state
+    except ObjectNotFound:
+        return False
+    return bool(state and state.is_paused())

@@ -1,0 +1,173 @@
+"""
+Before a phase begins: change windows, soak, approval. Only the beginning is gated; a phase that has begun goes on, and no way back waits.
+
+The ledger has what a gate waits for on record before anybody is told. Times are over when the server's clock and this machine's say so.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from steps import approvals, cleanup_ready, clocks, gate_times
+from steps.approvals import APPROVAL, APPROVED, EXPIRED, NOT_COUNTED, OPENED, TIME, WAITING, Gate
+from steps.clocks import Moment
+from steps.errors import ApprovalMissing, GateClosed, Refused
+from steps.gate_times import Wait
+from steps.mysql import VALUE
+from steps.phase import STANDS, Phase
+from steps.rollout import Rollout
+
+ACCEPT = "cleanup"
+"""The accept key, and the word on a terminal, by which the person who runs cleanup approves it himself."""
+
+
+def begin(rollout: Rollout, phase: Phase) -> None:
+    """
+    Let *phase* begin, or say everything that it still waits for. Nothing is asked where the plan asks for nothing.
+
+    Raises:
+        ApprovalMissing: a person has to approve, whatever else there is.
+        GateClosed: the time has not come.
+    """
+    plan = rollout.plan.gates
+    needed = plan.needs_approval(phase)
+    if not (needed or plan.windows_of(phase) or gate_times.soaks(rollout, phase)):
+        return
+    known = approvals.read(rollout.ledger)
+    if _begun(rollout, phase, known):
+        return
+    now = clocks.now(rollout.session)
+    waits = gate_times.of(rollout, phase, now)
+    gate, void = _valid(rollout, phase, known, now) if needed else (None, [])
+    himself = _by_himself(rollout, phase, ask=not waits) if needed and gate is None else None
+    missing = needed and gate is None and himself is None
+    if waits or missing:
+        raise _closed(rollout, phase, known, now, waits, void, missing=missing)
+    used = gate.id if gate else _approve_himself(rollout, phase, himself, now) if himself else approvals.new_id()
+    approvals.record(rollout, phase, OPENED, gate=used, by=rollout.person.actor, approved=needed,
+                     row=gate_times.ledger_line(rollout, phase))
+
+
+def approved(rollout: Rollout, phase: Phase) -> bool:
+    """Whether *phase* was let begin by an approval, and has not been left since."""
+    gate = next((g for g in reversed(approvals.read(rollout.ledger)) if g.phase is phase and g.state == OPENED), None)
+    return bool(gate and gate.answer.get("approved") and _still(rollout, phase, gate))
+
+
+def what_goes(rollout: Rollout) -> str:
+    """What somebody who approves cleanup says yes to."""
+    return f"columns {', '.join(rollout.plan.removed_columns)} of {rollout.table} may go; no release before V2 can run afterwards"
+
+
+def _begun(rollout: Rollout, phase: Phase, known: list[Gate]) -> bool:
+    state = rollout.ledger.phase_state(phase)
+    if state in STANDS:
+        return True
+    gate = next((g for g in reversed(known) if g.phase is phase and g.state == OPENED), None)
+    return gate is not None and _still(rollout, phase, gate)
+
+
+def _still(rollout: Rollout, phase: Phase, gate: Gate) -> bool:
+    """Whether nothing was taken back since *gate* was opened. By what the ledger says, not by time."""
+    back = rollout.ledger.read(f"SELECT MAX(id) FROM {rollout.ledger.table('event')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                               f"AND plan_id = {VALUE} AND direction = 'back'", *rollout.ledger.key)
+    if back and back[0][0] is not None and int(back[0][0]) > gate.number:
+        return False
+    return rollout.ledger.phase_state(phase) in {*STANDS, "waiting"} or gate.answer.get("row") == gate_times.ledger_line(rollout, phase)
+
+
+def _valid(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment) -> tuple[Gate | None, list[str]]:
+    """The approval that counts now, if there is one; else why the last one is void. What is void goes on record once."""
+    gate = approvals.latest(known, phase, APPROVAL)
+    if gate is None or gate.state not in (APPROVED, WAITING):
+        return None, _last_words(gate)
+    asked, wanted = gate.detail.get("binding") or {}, approvals.binding(rollout, phase)
+    changed = [key for key, value in wanted.items() if asked.get(key) != value]
+    if not changed and not gate.over(now):
+        return (gate if gate.state == APPROVED else None), []
+    what, use = f"the question of {gate.since}", "answered"
+    if gate.state == APPROVED:
+        what, use = f"the approval by {gate.answer['by']} of {gate.answered_at}", "used"
+    why = f"{what} is void: {', '.join(changed)} changed since" if changed else f"{what} was not {use} by {gate.until.shown}"
+    approvals.record(rollout, phase, EXPIRED, gate=gate.id, why=why)
+    gate.state = EXPIRED
+    return None, [why]
+
+
+def _last_words(gate: Gate | None) -> list[str]:
+    if gate and gate.state == NOT_COUNTED:
+        return [f"the last answer did not count: {gate.answer.get('why')}"]
+    return []
+
+
+def _by_himself(rollout: Rollout, phase: Phase, *, ask: bool) -> str | None:
+    """How the person who runs cleanup approves it himself: by accept key, or typed; not where somebody else has to."""
+    if phase is not Phase.CLEANUP or rollout.plan.gates.four_eyes:
+        return None
+    try:
+        approvals.refuse_approver({"approvers": rollout.plan.gates.approvers}, [], rollout.person.actor)
+    except Refused:
+        return None
+    if ACCEPT in rollout.accepted:
+        return f"--accept {ACCEPT}"
+    return "typed" if ask and rollout.person.confirm and rollout.person.confirm(what_goes(rollout)) else None
+
+
+def _approve_himself(rollout: Rollout, phase: Phase, how: str, now: Moment) -> str:
+    return approvals.record(rollout, phase, APPROVED, by=rollout.person.actor, why=rollout.person.reason, himself=how, needs=APPROVAL,
+                            binding=approvals.binding(rollout, phase), **approvals.until(rollout, now))
+
+
+def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, waits: list[Wait], void: list[str], *,
+            missing: bool) -> GateClosed:
+    """What is to be raised; the question is on record by then, once for all who ask the same."""
+    needs = APPROVAL if missing else TIME
+    person, plan = rollout.person, rollout.plan.gates
+    opens = max((wait.due for wait in waits if wait.due), default=None) if all(wait.ends for wait in waits) else None
+    gate, binding = approvals.latest(known, phase, needs), approvals.binding(rollout, phase)
+    same = gate if gate and gate.state == WAITING and not gate.over(now) and gate.detail.get("binding") == binding else None
+    reasons = [*([_approval(rollout, phase)] if missing else []), *(wait.reason for wait in waits), *void]
+    detail = {"by": person.actor, "why": person.reason, "flow_run": approvals.flow_run(rollout.ledger), "needs": needs,
+              "reasons": reasons, "binding": binding,
+              "opens_at": opens.isoformat(timespec="seconds") if opens else None,
+              "approvers": list(plan.approvers), "four_eyes": plan.four_eyes,
+              **approvals.until(rollout, _later(now, opens)),
+              **({"unmet": cleanup_ready.unmet(rollout)} if missing and phase is Phase.CLEANUP else {})}
+    if same is None:
+        gate_id = approvals.record(rollout, phase, WAITING, **detail)
+    else:
+        gate_id = same.id
+        detail |= {key: same.detail[key] for key in ("until", "until_by_tool_clock")}
+        known_asker = any(approvals.same_person(person.actor, asker) for asker in same.askers)
+        if not known_asker or (detail["flow_run"] and detail["flow_run"] not in same.flow_runs):
+            approvals.record(rollout, phase, WAITING, gate=gate_id, by=person.actor, why=person.reason, flow_run=detail["flow_run"])
+    call = f"rollout approve {rollout.plan.id} {phase.value} --by NAME --reason WHY" if missing else f"rollout resume {rollout.plan.id}"
+    told = {"gate": gate_id, "phase": phase.value, "reasons": reasons, "needs": needs, "opens_at": detail["opens_at"],
+            "until": detail["until"], "unmet": detail.get("unmet", []), "call": call}
+    subject = phase.value if phase is Phase.CLEANUP else f"phase {phase.value}"
+    remedy = _remedy(rollout, phase, waits, call, missing=missing)
+    return (ApprovalMissing if missing else GateClosed)(subject, "; ".join(reasons), remedy, told)
+
+
+def _remedy(rollout: Rollout, phase: Phase, waits: list[Wait], call: str, *, missing: bool) -> str:
+    again = "then run the same command again"
+    if missing:
+        himself = phase is Phase.CLEANUP and not rollout.plan.gates.four_eyes
+        return f"{f'add --accept {ACCEPT}, or ' if himself else ''}`{call}` (or reject) answers it; {again}"
+    if not all(wait.ends for wait in waits):
+        return f"remove the cause, {again}"
+    return f"run the same command after {max(wait.due for wait in waits if wait.due).isoformat(timespec='seconds')}"
+
+
+def _later(now: Moment, opens: datetime | None) -> Moment:
+    """A gate that time opens may be answered for `gates.expires_s` after that."""
+    return Moment(max(now.server, opens), max(now.tool, opens)) if opens else now
+
+
+def _approval(rollout: Rollout, phase: Phase) -> str:
+    plan = rollout.plan.gates
+    who = f"one of {', '.join(plan.approvers)}" if plan.approvers else "a person"
+    other = f" other than {rollout.person.actor}" if plan.four_eyes else ""
+    if phase is Phase.CLEANUP:
+        return f"{who}{other} has to confirm that {what_goes(rollout)}"
+    return f"{who}{other} has to approve that {phase.value} begins"

@@ -1,0 +1,95 @@
+"""`rollout serve` as a process of its own, to be killed and started again, and what Prefect's API knows of its runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from steps.target import ENVIRONMENT
+from tests.flows.deploy_stage import ROOT, Stage
+
+SOON_S = 90
+
+
+def until(what: Callable[[], Any]) -> Any:
+    """The first answer of *what* that is something."""
+    ends = time.monotonic() + SOON_S
+    while not (found := what()):
+        assert time.monotonic() < ends, "never seen"
+        time.sleep(0.1)
+    return found
+
+
+class Serving:
+    """`rollout serve` for a stage's database."""
+
+    def __init__(self, stage: Stage, folder: Path, client: Any) -> None:
+        self.stage, self.folder, self.client, self.process = stage, folder, client, None
+
+    def start(self) -> None:
+        from prefect.settings import PREFECT_API_URL
+
+        environment = {**os.environ, ENVIRONMENT: self.stage.target.url.render_as_string(hide_password=False), "PYTHONPATH": str(ROOT),
+                       "PREFECT_API_URL": str(PREFECT_API_URL.value()), "PREFECT_RUNNER_POLL_FREQUENCY": "1"}
+        with (self.folder / "served").open("ab") as said:
+            self.process: subprocess.Popen[bytes] | None = subprocess.Popen(
+                [sys.executable, "-c", "from flows.cli.app import main; main()", "serve"], env=environment, cwd=self.folder, stdout=said,
+                stderr=subprocess.STDOUT, start_new_session=True)
+
+    def kill(self) -> None:
+        """Kill -9, as when a machine is gone."""
+        if self.process:
+            self.process.kill()
+            self.process.wait(SOON_S)
+
+    def stop(self) -> None:
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(SOON_S)
+
+    def begun(self, flow: str = "rollout", **request: Any) -> Any:
+        """A new run of that deployment."""
+        from prefect.exceptions import ObjectNotFound
+
+        def deployment() -> Any:
+            try:
+                return self.client.read_deployment_by_name(f"{flow}/{flow}")
+            except ObjectNotFound:
+                return None
+
+        asked = {"plan": str(self.stage.folder), "by": "ann", "reason": "it is due", **request}
+        return self.client.create_flow_run_from_deployment(until(deployment).id, parameters={"request": asked}).id
+
+    def state(self, flow_run: Any) -> Any:
+        return self.client.read_flow_run(flow_run).state
+
+    def ended(self, flow_run: Any) -> Any:
+        """The state in which it ends."""
+        return until(lambda: state if (state := self.state(flow_run)) and state.is_final() else None)
+
+    def suspended(self, flow_run: Any, before: Any = None) -> Any:
+        """The state in which it waits, a later one than *before*; an end instead is told."""
+        def now() -> Any:
+            state = self.state(flow_run)
+            assert not (state and state.is_final()), f"{state.name}: {state.message}"
+            return state if state and state.is_paused() and (before is None or state.id != before.id) else None
+        return until(now)
+
+    def asked(self, flow_run: Any, state: Any) -> tuple[str, dict[str, Any]]:
+        """What a suspended run shows, and the schema that it wants."""
+        keys = state.state_details.run_input_keyset
+
+        def stored(key: str) -> Any:
+            answer = self.client.request("GET", "/flow_runs/{id}/input/{key}", {"id": flow_run, "key": key})
+            return answer.json()
+
+        return str(stored(keys["description"])), dict(stored(keys["schema"]))
+
+    def answer(self, flow_run: Any, **run_input: Any) -> Any:
+        """What Prefect's API says to an answer."""
+        return self.client.resume_flow_run(flow_run, run_input=run_input or None)

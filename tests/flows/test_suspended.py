@@ -1,0 +1,178 @@
+"""Runs of a deployment that wait at gates: suspended, without a process, answered in the UI or from a shell, whoever is killed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steps.target import ENVIRONMENT
+from tests.cli.calling import Call, caller
+from tests.cli.conftest import quiet_afterwards  # noqa: F401  # used by being here
+from tests.flows.deploy_stage import CLEANUP, Stage
+from tests.flows.nothing_held import nothing_held
+from tests.flows.serving import Serving
+
+pytestmark = pytest.mark.timeout(400)
+UNSEEN = "cleanup-unseen"
+
+
+@pytest.fixture
+def serving(prefect_server: None, stage: Stage, tmp_path: Path) -> Iterator[Serving]:
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        found = Serving(stage, tmp_path, client)
+        found.start()
+        yield found
+        found.stop()
+
+
+@pytest.fixture
+def shell(serving: Serving, stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    monkeypatch.setenv(ENVIRONMENT, stage.target.url.render_as_string(hide_password=False))
+    return caller(monkeypatch, capsys)
+
+
+def gated(stage: Stage, text: str, **deploy: Any) -> None:
+    stage.plan(cleanup=f"{CLEANUP}\n[gates]\n{text}\n", **(deploy or {"command": "true", "rollback_command": "true"}))
+
+
+def outcomes(stage: Stage, step: str = "gate") -> list[str]:
+    return [str(row[0]) for row in stage.app.rows("SELECT outcome FROM _rollout_event WHERE step = %s ORDER BY id", step)]
+
+
+def states(stage: Stage) -> dict[str, str]:
+    return {str(phase): str(state) for phase, state in stage.app.rows("SELECT phase, state FROM _rollout_phase")}
+
+
+def test_a_gate_outlives_the_runner_and_only_a_whole_answer_of_one_who_may_opens_it(serving: Serving, stage: Stage) -> None:
+    gated(stage, 'approve = ["pre_deploy"]\napprovers = ["ben"]\nfour_eyes = true')
+    before = stage.app.create_table("job")
+    flow_run = serving.begun(through="pre_deploy")
+
+    waits = serving.suspended(flow_run)
+
+    assert (waits.name, states(stage), nothing_held(stage)) == ("Suspended", {}, [])
+    text, schema = serving.asked(flow_run, waits)
+    assert "ADD COLUMN `state` VARCHAR(32) NOT NULL DEFAULT 'pending'" in text
+    assert "| 010_add_state | INSTANT | an instant |" in text
+    assert "Asked by **ann**: it is due" in text
+    assert sorted(schema["required"]) == ["approver", "decision", "reason"]
+    left = waits.state_details.pause_timeout - datetime.now(UTC)
+    assert timedelta(days=2) < left < timedelta(days=3)
+
+    serving.kill()
+    for refused in ({}, {"decision": "approve"}, {"decision": "approve", "approver": "ben", "reason": ""},
+                    {"decision": "approve", "approver": " ", "reason": "x"}, {"decision": "yes", "approver": "ben", "reason": "x"},
+                    {"decision": "approve", "approver": "ben", "reason": "x" * 501}):
+        assert serving.answer(flow_run, **refused).status.value == "REJECT", refused
+    assert serving.state(flow_run).name == "Suspended"
+    serving.start()
+
+    assert serving.answer(flow_run, decision="approve", approver="ann", reason="I say so").status.value == "ACCEPT"
+    again = serving.suspended(flow_run, waits)
+    assert "the last answer did not count: approval by ann does not count: gates.approvers are ben" in serving.asked(flow_run, again)[0]
+    assert (stage.app.create_table("job"), states(stage)) == (before, {})
+
+    assert serving.answer(flow_run, decision="approve", approver="ben", reason="looked at it").status.value == "ACCEPT"
+    ended = serving.ended(flow_run)
+    assert (ended.name, ended.message) == ("Completed", "done: pre_deploy")
+    assert states(stage) == {"pre_deploy": "done"}
+    assert "`state` varchar(32)" in stage.app.create_table("job")
+    assert outcomes(stage) == ["waiting", "not counted", "waiting", "approved", "opened"]
+    assert stage.app.value("SELECT detail->>'$.by' FROM _rollout_event WHERE step = 'gate' AND outcome = 'approved'") == "ben"
+    late = serving.answer(flow_run, decision="approve", approver="ben", reason="again")
+    assert late.status.value != "ACCEPT"
+    assert nothing_held(stage) == []
+
+
+def test_cleanup_is_approved_from_a_shell_and_the_suspended_run_goes_on(serving: Serving, stage: Stage, shell: Call) -> None:
+    gated(stage, "")
+    flow_run = serving.begun(through="cleanup", accept=[UNSEEN], deployed_by="ann")
+    waits = serving.suspended(flow_run)
+    text, schema = serving.asked(flow_run, waits)
+    assert "columns status of job may go; no release before V2 can run afterwards" in text
+    assert "DROP COLUMN" in text
+    assert "although_unready" in schema["properties"]
+    assert "`status`" in stage.app.create_table("job")
+
+    said = shell("approve", str(stage.folder), "cleanup", "--by", "ben", "--reason", "soaked long enough", "--json")
+
+    assert (said.code, said.document["outcome"], said.document["prefect"]["resumed"]) == (0, "approved", [str(flow_run)])
+    assert serving.ended(flow_run).message == "done: cleanup"
+    assert "`status`" not in stage.app.create_table("job")
+    assert outcomes(stage) == ["waiting", "approved", "opened"]
+    synced = shell("report", str(stage.folder), "--sync", "--json")
+    assert synced.code == 0, synced.text
+    assert serving.state(flow_run).name == "Completed"  # not told again as one of the runs that only waited
+
+
+def test_a_rejection_ends_the_run_and_the_next_one_asks_anew(serving: Serving, stage: Stage, shell: Call) -> None:
+    gated(stage, 'approve = ["deploy"]')
+    by_shell, by_form = serving.begun(through="deploy"), None
+    serving.suspended(by_shell)
+
+    assert shell("reject", str(stage.folder), "deploy", "--by", "ben", "--reason", "not on a Friday").code == 0
+    state = serving.ended(by_shell)
+    assert (state.type.value, state.name, "was rejected by ben: not on a Friday" in state.message) == ("FAILED", "Stopped", True)
+
+    by_form = serving.begun(through="deploy")
+    serving.suspended(by_form)
+    assert serving.answer(by_form, decision="reject", approver="carl", reason="still Friday").status.value == "ACCEPT"
+    state = serving.ended(by_form)
+    assert (state.name, "was rejected by carl: still Friday" in state.message) == ("Stopped", True)
+    assert states(stage) == {"pre_deploy": "done"}
+    assert outcomes(stage) == ["waiting", "rejected", "told", "waiting", "rejected", "told"]
+
+
+def test_who_resumes_too_early_is_asked_again_and_report_leaves_a_waiting_run_alone(serving: Serving, stage: Stage, shell: Call) -> None:
+    gated(stage, "")
+    assert shell("run", str(stage.folder), "--through", "deploy", "--no-prefect", "--by", "ann", "--reason", "x").code == 0
+    gated(stage, "soak = { deploy = 3600 }")
+    flow_run = serving.begun(through="backfill")
+    waits = serving.suspended(flow_run)
+    text, schema = serving.asked(flow_run, waits)
+    assert "less than gates.soak.deploy = 3600 s ago" in text
+    assert schema["required"] == ["reason"]
+    assert shell("report", str(stage.folder), "--sync").code == 0
+    assert serving.state(flow_run).name == "Suspended"
+
+    assert serving.answer(flow_run, reason="is it time?").status.value == "ACCEPT"
+    again = serving.suspended(flow_run, waits)
+    assert again.state_details.pause_key != waits.state_details.pause_key
+    assert "backfill" not in states(stage)
+
+    stage.app.run("UPDATE _rollout_phase SET at = at - INTERVAL 2 HOUR WHERE phase = 'deploy'")
+    resumed = shell("resume", str(stage.folder), "--by", "ben", "--reason", "now it is", "--json")
+    assert (resumed.code, resumed.document["prefect"]["resumed"]) == (0, [str(flow_run)])
+    assert serving.ended(flow_run).message == "done: backfill"
+    assert states(stage)["backfill"] == "done"
+    assert outcomes(stage) == ["waiting", "resumed", "waiting", "resumed", "opened"]
+
+
+def test_a_manual_deploy_and_its_way_back_ask_who_has_seen_it(serving: Serving, stage: Stage) -> None:
+    gated(stage, "", how="manual")
+    forward = serving.begun(through="deploy")
+    waits = serving.suspended(forward)
+    text, schema = serving.asked(forward, waits)
+    assert "(V1) is deployed and healthy" in text
+    assert sorted(schema["required"]) == ["confirmed_by", "note"]
+    assert states(stage) == {"pre_deploy": "done", "deploy": "waiting"}
+
+    assert serving.answer(forward).status.value == "REJECT"
+    assert serving.answer(forward, confirmed_by="ben", note="release 1.8").status.value == "ACCEPT"
+    assert serving.ended(forward).message == "done: deploy"
+    assert stage.phase() == ("done", {"how": "confirmed by ben"})
+
+    back = serving.begun("rollback_deploy")
+    waits = serving.suspended(back)
+    assert "(V0) is back" in serving.asked(back, waits)[0]
+    assert stage.phase()[0] == "done"
+    assert serving.answer(back, confirmed_by="carl", note="release 1.7 again").status.value == "ACCEPT"
+    assert serving.ended(back).message == "done: deploy"
+    assert stage.phase()[0] == "undone"
+    assert outcomes(stage, "confirmation") == ["confirmed", "confirmed"]
