@@ -83,11 +83,11 @@ class Person:
 
     def chooses(self, form: type[Request], name: str, choice: str) -> None:
         """*choice* in the field *name*, which offers a few."""
-        self.chooses_under(title_of(form, name), choice)
+        self.chooses_under(f"{re.escape(title_of(form, name))}|{re.escape(type_of(form, name))}", choice)
 
     def chooses_under(self, title: str, choice: str) -> None:
-        """*choice* in the field with that *title*."""
-        self.page.get_by_role("button", name=f"Select {title}").click()
+        """*choice* in the field whose button is named by that *title*, a pattern: the field's own, or its type's."""
+        self.page.get_by_role("button", name=re.compile(f"^Select ({title})$")).click()
         self.page.get_by_role("option", name=choice, exact=True).click()
 
     def submits(self) -> None:
@@ -117,6 +117,11 @@ def titled(title: str) -> re.Pattern[str]:
 
 def title_of(form: type[Request], name: str) -> str:
     """The title under which Prefect's page shows the field *name*."""
+    shown: dict[str, Any] = form.model_json_schema()["properties"][name]
+    return str(shown.get("title") or type_of(form, name))
+
+
+def type_of(form: type[Request], name: str) -> str:
+    """The title of the type that the field *name* is of."""
     schema: dict[str, Any] = form.model_json_schema()
-    shown = schema["properties"][name]
-    return str(shown.get("title") or schema["$defs"][shown["$ref"].rpartition("/")[2]]["title"])
+    return str(schema["$defs"][schema["properties"][name]["$ref"].rpartition("/")[2]]["title"])
