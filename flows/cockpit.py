@@ -35,11 +35,15 @@ def _mask(_logger: Any, _method: str, event: structlog.typing.EventDict) -> stru
     return {key: masked(value) for key, value in event.items()}
 
 
+def _line(_logger: Any, _method: str, event: structlog.typing.EventDict) -> str:
+    """What happened first, for people; then what it was about, as KEY=VALUE."""
+    return " ".join([str(event.pop("event", "")), *(f"{key}={value!r}" for key, value in event.items())])
+
+
 def log_to(stream: Any = None, *, level: int = logging.INFO) -> None:
     """Structlog through the standard library's logger `rollout`, so that events reach the terminal and Prefect's run logs alike."""
     structlog.configure(
-        processors=[structlog.contextvars.merge_contextvars, _mask, structlog.processors.format_exc_info,
-                    structlog.processors.KeyValueRenderer(key_order=["event"])],
+        processors=[structlog.contextvars.merge_contextvars, _mask, structlog.processors.format_exc_info, _line],
         logger_factory=structlog.stdlib.LoggerFactory(), wrapper_class=structlog.stdlib.BoundLogger, cache_logger_on_first_use=False)
     logger = logging.getLogger("rollout")
     logger.setLevel(logging.INFO)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flows.markdown import fenced, words
-from steps import acknowledged, catalogue, forecast, parity_looks
+from steps import acknowledged, catalogue, failover, forecast, parity_looks
 from steps.errors import GateClosed
 from steps.masking import mask
 from steps.mysql import shown
@@ -64,7 +64,7 @@ def _steps(rollout: Rollout, phase: Phase) -> list[str]:
 def _findings(rollout: Rollout) -> list[str]:
     """What the pre-checks of this run told, and what was accepted."""
     found = [event for event in rollout.ledger.events() if event["run_id"] == rollout.ledger.run_id
-             and event["outcome"] in (acknowledged.ACCEPTED, acknowledged.TOLD)]
+             and event["outcome"] in (acknowledged.ACCEPTED, acknowledged.TOLD) and event["step"] != failover.STEP]
     lines = [f"- {event['outcome']}: {words(str(text))}" for event in found for text in _texts(event)]
     return ["## Findings", "", *(lines or ["none"]), ""]
 

@@ -20,7 +20,7 @@ from tests.packaging.conftest import call
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ("flows", "steps", "sql", "deploy")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-NEVER_IMPORTED = {"cryptography"}  # PyMySQL looks for it when a server asks for RSA
+NEVER_IMPORTED = {"cryptography", "tzdata"}  # PyMySQL looks for it when a server asks for RSA; zoneinfo, where the system has no zones
 TEST_ONLY = {"testcontainers", "docker"}  # one way of getting a MySQL
 EXTRAS = {"kubernetes"}  # one way of deploying
 

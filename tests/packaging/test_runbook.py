@@ -13,7 +13,7 @@ from flows.cli.app import app as commands
 from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest, Through
 from steps import plan_loader, rungs
-from steps.phase import FORWARD
+from steps.phase import FORWARD, Phase
 from steps.plan import Plan
 from steps.rollout import Rollout
 from tests.conftest import BY_COMMAND, App
@@ -70,4 +70,22 @@ def test_every_block_of_sql_says_for_which_state_it_is() -> None:
 def test_commands_and_phases_are_those_of_the_code() -> None:
     known = {command.name or command.callback.__name__ for command in commands.registered_commands if command.callback}
     assert set(re.findall(r"`rollout ([a-z]+)", RUNBOOK)) <= known
-    assert re.findall(r"^\| \d\. (\w+)", RUNBOOK, re.MULTILINE) == [phase.value for phase in FORWARD]
+    assert re.findall(r"^### \d\. (\w+)", RUNBOOK, re.MULTILINE) == [phase.value for phase in FORWARD]
+
+
+@pytest.mark.parametrize("phase", FORWARD)
+def test_each_phase_says_what_to_watch_when_to_go_back_and_by_which_button_and_command(phase: Phase) -> None:
+    section = RUNBOOK.partition(f"### {phase.label}")[2].partition("\n#")[0]
+
+    rows = dict(re.findall(r"^\| (\w[\w ]*) \| (.+) \|$", section, re.MULTILINE))
+    assert list(rows) == ["watch", "normal", "go back when", "button", "command"]
+    assert f"rollback_{phase.value}" in rows["button"]
+    assert f"rollout rollback PLAN {phase.value}" in rows["command"]
+
+
+def test_buttons_and_form_fields_are_those_of_the_deployments() -> None:
+    fields = {*RunRequest.model_fields, *RollbackRequest.model_fields}
+
+    assert set(re.findall(r"`(rollback\w*)`", RUNBOOK)) == {"rollback", *(f"rollback_{phase.value}" for phase in Through)}
+    assert {"plan", "by", "reason", "through", "first", "settings", "accept", "deployed_by", "to", "drop_added"} <= fields
+    assert set(re.findall(r"\*([a-z]+_[a-z]+|plan|by|reason|through|first|settings|accept|to)\*", RUNBOOK)) <= fields
