@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flows.markdown import fenced, words
+from flows.visible import second
 from steps import acknowledged, catalogue, failover, forecast, parity_looks
 from steps.errors import GateClosed
 from steps.masking import mask
@@ -19,12 +20,13 @@ LONGEST = 40_000
 def page(rollout: Rollout, closed: GateClosed) -> str:
     """The whole page of *closed*; looks, changes nothing. No row contents, no secrets."""
     phase = Phase(closed.gate["phase"])
-    lines = [f"# May {phase.label} begin?" if closed.gate["needs"] == "approval" else f"# {phase.label} waits", "",
+    named = f"Phase {FORWARD.index(phase) + 1}, {phase.value}"
+    lines = [f"# {named}: may it begin?" if closed.gate["needs"] == "approval" else f"# {named} waits", "",
              f"Table `{rollout.schema}.{rollout.table}`, plan `{rollout.plan.id}` {words(rollout.plan.plan.title)}".rstrip(), "",
              f"Asked by **{words(rollout.person.actor)}**: {words(rollout.person.reason)}", "",
              *[f"- {words(reason)}" for reason in closed.gate["reasons"]],
              *[f"- **not met**: {words(one)}" for one in closed.gate.get("unmet", [])],
-             "", f"Void after {closed.gate['until']} (UTC); the same from a shell: `{closed.gate['call']}`", "",
+             "", f"Void after {second(closed.gate['until'])} (UTC); the same from a shell: `{closed.gate['call']}`", "",
              *_what_will_happen(rollout, phase), *_findings(rollout), *_last_phase(rollout, phase)]
     return mask("\n".join(lines))[:LONGEST]
 

@@ -61,7 +61,7 @@ def approves_cleanup(person: Person) -> None:
     """What will happen stands above the fields; who decides and why are recorded."""
     person.asks_the_run_to("Resume")
     dialog = person.page.get_by_role("dialog")
-    expect(dialog).to_contain_text("May 6. cleanup begin?")
+    expect(dialog).to_contain_text("Phase 6, cleanup: may it begin?")
     expect(dialog).to_contain_text("RENAME COLUMN `status` TO `_gone_status`")
     person.looks("gate")
     person.chooses_under("Decision", "approve")
