@@ -9,6 +9,7 @@ from flows.phase_page import detail_text
 from flows.visible import number, one_line, visible
 from steps import approvals
 from steps.ledger import Ledger
+from steps.rollout import Rollout
 
 COLUMNS = ("at", "phase", "direction", "step", "outcome", "duration_ms", "row_count", "statement", "detail")
 
@@ -30,6 +31,14 @@ def audit_trail(ledger: Ledger) -> dict[str, Any]:
     return {"table": ".".join(ledger.key[:2]), "plan": ledger.key[2], "runs": runs, "beside": beside,
             "gates": [approvals.told(gate, ledger.key[2]) for gate in approvals.read(ledger)],
             "phases": {phase.value: state for phase, state in ledger.phases().items()}}
+
+
+def whole(rollout: Rollout) -> dict[str, Any]:
+    """:func:`audit_trail` with seconds by phase, and, once anything was run, what to do in the application's repository."""
+    trail = audit_trail(rollout.ledger)
+    trail["durations"] = durations(trail, rollout.plan.plan.planned_s)
+    trail["repository"] = repository.repository(rollout) if trail["runs"] else None
+    return trail
 
 
 def durations(trail: dict[str, Any], planned_s: dict[str, float]) -> list[dict[str, Any]]:

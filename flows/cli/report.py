@@ -12,7 +12,6 @@ from flows import report as reports
 from flows.cli.ending import Ending, ending
 from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, whoami
 from flows.params import Request
-from flows.repository import repository
 from steps.errors import WrongUsage
 from steps.masking import mask
 from steps.rollout import Rollout
@@ -27,9 +26,7 @@ def report(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
     with ending(as_json=as_json) as end:
         request = Request(plan=plan, by=whoami(), reason=NO_REASON, settings=settings or [])
         with actions.desk(request, target_of(database_url)) as desk:
-            trail = reports.audit_trail(desk.ledger)
-            trail["durations"] = reports.durations(trail, desk.plan.plan.planned_s)
-            trail["repository"] = repository(desk) if trail["runs"] else None
+            trail = reports.whole(desk)
             end.document |= trail
             if html:
                 _write(html, desk, trail)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rich.console import Console
 from rich.table import Table
 
+from flows import report as reports
+from flows import report_page
 from flows.demo.traffic import Fleet, Report
+from steps import plan_loader
 from steps.ledger import Ledger
+from steps.masking import mask
 from steps.mysql import Session
+from steps.rollout import Person, opened
 from steps.target import Target
 
+REASON = "a look at the demo's own record"
 TABLE, PLAN = "AiAnalysisJob", "ai_analysis_job"
 
 
@@ -58,3 +66,9 @@ def _phases(ledger: Ledger) -> Table:
     for (run, phase), (took_s, rows) in spent.items():
         table.add_row(run, phase, f"{took_s:.2f}", f"{rows:.0f}")
     return table
+
+
+def report_to(file: Path, database: Target) -> None:
+    """Write everything on record as one page into *file*."""
+    with opened(plan_loader.load(PLAN), database, Person("demo", REASON)) as rollout:
+        file.write_text(mask(report_page.page(reports.whole(rollout), rollout)), encoding="utf-8")

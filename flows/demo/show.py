@@ -31,8 +31,8 @@ SEES_LONG_STATEMENTS = ("--max-digest-length=16384", "--performance-schema-max-d
 BY, REASON = "release engineer", "demo of ADR-002"
 
 
-def run(*, keep: bool) -> int:
-    """Run the demo; return 0 when every promise was kept, else 1."""
+def run(*, keep: bool, html: Path | None = None) -> int:
+    """Run the demo; return 0 when every promise was kept, else 1. *html* is where its report goes, as one page."""
     console = Console(highlight=False, soft_wrap=True)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="rollout-demo-") as name, provide(options=SEES_LONG_STATEMENTS) as server, \
@@ -50,6 +50,9 @@ def run(*, keep: bool) -> int:
             for generation in ("v2", "v1", "v0"):
                 fleet.stop(generation)
             good = closing.told(console, database, fleet, ui, time.monotonic() - began) and kept
+        if html:
+            closing.report_to(html, database)
+            console.print(f"report: {html}", markup=False)
         if keep:
             _stay_up(console, ui, server.url)
     return 0 if good else 1
