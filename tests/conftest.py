@@ -24,7 +24,7 @@ from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
 SHIPPED = Path(plan_loader.SHIPPED) / "ai_analysis_job"
 LONGEST_SLEEP_S = 0.01
-LONGEST_FIRST = ("faults", "traffic", "flows", "servers", "cli", "mysql_server", "packaging", "deploys")
+LONGEST_FIRST = ("team", "browser", "faults", "traffic", "flows", "servers", "cli", "mysql_server", "packaging", "deploys")
 BY_COMMAND = ("deploy.command=true", "deploy.rollback_command=true")
 
 
