@@ -137,6 +137,21 @@ def empty(server: Server) -> Iterator[Target]:
     admin.close()
 
 
+@pytest.fixture(scope="module")
+def old(server: Server) -> Iterator[Target]:
+    """A schema of a module's own with the old database and nine jobs, removed afterwards."""
+    target = Target(make_url(server.url).set(database=f"t_{uuid.uuid4().hex[:20]}"))
+    admin = App(target, "")
+    admin.run(f"CREATE DATABASE `{target.schema}` CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci")
+    app = App(target)
+    make_old_database(app)
+    add_jobs(app, 9)
+    app.close()
+    yield target
+    admin.run(f"DROP DATABASE `{target.schema}`")
+    admin.close()
+
+
 @pytest.fixture
 def database(empty: Target) -> Target:
     """A schema with the ADR's old database and no rows but one user."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import make_url
 
-from deploy.mysql_server import Server
 from steps import rehearsal
 from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import DEPLOYED, PLAN, Call, caller
-from tests.conftest import App, add_jobs, make_old_database
+from tests.conftest import App
 from tests.remembered import remembered
 
 
@@ -50,18 +47,9 @@ def begun(here: Call, seeded: App, monkeypatch: pytest.MonkeyPatch) -> App:
 
 
 @pytest.fixture(scope="module")
-def crowd(server: Server) -> Iterator[Target]:
+def crowd(old: Target) -> Target:
     """A schema that many calls share because none of them may change it: the old database and nine jobs."""
-    target = Target(make_url(server.url).set(database=f"t_{uuid.uuid4().hex[:20]}"))
-    admin = App(target, "")
-    admin.run(f"CREATE DATABASE `{target.schema}`")
-    app = App(target)
-    make_old_database(app)
-    add_jobs(app, 9)
-    app.close()
-    yield target
-    admin.run(f"DROP DATABASE `{target.schema}`")
-    admin.close()
+    return old
 
 
 @pytest.fixture

@@ -10,21 +10,18 @@ import json
 import re
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import make_url
 
-from deploy.mysql_server import Server
 from flows.markdown import LONGEST_BYTES
 from flows.params import RunRequest
 from steps.target import ENVIRONMENT, Target
 from tests.cli.calling import PLAN
-from tests.conftest import App, add_jobs, make_old_database
+from tests.conftest import App
 
 WHO, WHY = "ann", "CHG-1234: new lifecycle"
 FAULT = "1 of 9 rows disagree"
@@ -42,21 +39,6 @@ class Record:
     text: str
     document: dict[str, Any]
     page: str
-
-
-@pytest.fixture(scope="module")
-def old(server: Server) -> Iterator[Target]:
-    """The old database with nine jobs, for this module alone."""
-    target = Target(make_url(server.url).set(database=f"t_{uuid.uuid4().hex[:20]}"))
-    admin = App(target, "")
-    admin.run(f"CREATE DATABASE `{target.schema}`")
-    app = App(target)
-    make_old_database(app)
-    add_jobs(app, 9)
-    app.close()
-    yield target
-    admin.run(f"DROP DATABASE `{target.schema}`")
-    admin.close()
 
 
 @pytest.fixture(scope="module")

@@ -6,17 +6,14 @@ One journey through it is made once, every run of it started over the API; the t
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import make_url
 
 from deploy import postgres_server
-from deploy.mysql_server import Server
 from flows import prefect_yaml, served
 from flows.cli.options import NO_REASON
 from flows.one_at_a_time import tags_of
@@ -24,7 +21,7 @@ from steps import __version__, plan_loader
 from steps.phase import Phase
 from steps.rollout import Person, opened
 from steps.target import ENVIRONMENT_FILE, Target
-from tests.conftest import App, add_jobs, make_old_database
+from tests.conftest import App
 from tests.packaging.conftest import call
 from tests.team.prefect_installation import POOL, Api, prefect_server, started, until
 
@@ -47,21 +44,6 @@ class Journey:
 
 
 @pytest.fixture(scope="module")
-def shop(server: Server) -> Iterator[Target]:
-    """A schema with the ADR's nine rows."""
-    target = Target(make_url(server.url).set(database=f"t_{uuid.uuid4().hex[:20]}"))
-    admin = App(target, "")
-    admin.run(f"CREATE DATABASE `{target.schema}` CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci")
-    app = App(target)
-    make_old_database(app)
-    add_jobs(app, 9)
-    app.close()
-    yield target
-    admin.run(f"DROP DATABASE `{target.schema}`")
-    admin.close()
-
-
-@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("team")
 
@@ -80,10 +62,10 @@ def api(installed: Path, folder: Path) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="module")
-def worker(api: Api, installed: Path, folder: Path, shop: Target) -> Iterator[None]:
+def worker(api: Api, installed: Path, folder: Path, old: Target) -> Iterator[None]:
     """A process worker that has the database's URL in a file."""
     secret = folder / "database_url"
-    secret.write_text(shop.url.render_as_string(hide_password=False) + "\n")
+    secret.write_text(old.url.render_as_string(hide_password=False) + "\n")
     with started([installed / "python", "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"], folder / "worker.log",
                  PREFECT_API_URL=api.url, PREFECT_HOME=str(folder), PREFECT_WORKER_QUERY_SECONDS="1",
                  **{ENVIRONMENT_FILE: str(secret)}):
@@ -95,16 +77,16 @@ def asked(**more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def journey(api: Api, worker: None, shop: Target, folder: Path) -> Journey:
+def journey(api: Api, worker: None, old: Target, folder: Path) -> Journey:
     """Three looks at once; a rollout beside the remains of a killed one, another while it works and one while a third waits; then back."""
-    found, app = Journey(), App(shop)
+    found, app = Journey(), App(old)
     for name, body in (("no reason", asked()), ("no such phase", asked(reason="due", through="later")),
                        ("a URL", asked(reason="due", database="mysql://u:p@h/d"))):
         path = f"/deployments/{api.deployment('rollout')['id']}/create_flow_run"
         found.refused[name] = api.refused("POST", path, {"parameters": {"request": body}})
     looks = {name: api.start(name, asked()) for name in ("check", "plan", "rehearse")}
     found.runs = {name: api.ended(flow_run) for name, flow_run in looks.items()}
-    with opened(plan_loader.load(PLAN), shop, Person("a", NO_REASON)) as desk:
+    with opened(plan_loader.load(PLAN), old, Person("a", NO_REASON)) as desk:
         found.tags = tags_of(desk)
 
     def other(kind: str) -> str:
