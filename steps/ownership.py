@@ -14,10 +14,11 @@ import socket
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Self
 
 from steps import cancellable, server_trouble
+from steps.another_session import over_another
 from steps.errors import Busy, ConnectionLost, OwnershipLost, RolloutError, StatementFailed
 from steps.ledger import Ledger
 from steps.mysql import VALUE, Row, Session, Waits
@@ -138,8 +139,7 @@ class Ownership:
                 self._session.run(f"DELETE FROM {self.ledger.table('owner')} WHERE token = {VALUE}", self.token)
                 self._session.run(f"DO RELEASE_LOCK({VALUE})", self.name)
             except StatementFailed:
-                with suppress(RolloutError):  # then the connection is gone on both sides, and the lock with it
-                    self._release_beside(self.ledger.session)
+                over_another(self.ledger.session.target, self._release_beside)  # the ledger's session may have gone along with ours
             self._session.close()
 
     def _release_beside(self, session: Session) -> None:
