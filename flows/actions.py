@@ -13,7 +13,7 @@ from flows.conductor import Conductor
 from flows.desk import desk
 from flows.params import Request, RollbackRequest, RunRequest, Target
 from flows.repeated import repeated
-from steps import acknowledged, catalogue, checks, ddl, end_blockers, failover, handover, holders, pre_deploy, room
+from steps import acknowledged, catalogue, checks, ddl, end_blockers, failover, handover, holders, pre_deploy, reckoning, room
 from steps.errors import Busy, FindingsRefused, LockTimeout, LockWaited, Refused, Stopped, WrongUsage
 from steps.mysql import VALUE
 from steps.ownership import forget_dead, lock_name
@@ -74,6 +74,7 @@ def _run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     runbook.refuse_gaps(rollout, _phases(request))
     conduct.planned(rollout, runbook.pending(rollout, _phases(request)), warnings)
     with owned(rollout, "run", _options(request, conduct)), _holder_named(rollout):
+        reckoning.settle(rollout)
         failover.on_record(rollout)
         acknowledged.on_record(rollout, warnings)
         todo = runbook.pending(rollout, _phases(request))  # another run may have ended while this one looked
@@ -133,6 +134,7 @@ def _rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor, ph
     warnings = _may_not_end(rollout, request)
     conduct.planned(rollout, phases, warnings, back=True)
     with owned(rollout, "rollback", _options(request, conduct)), _holder_named(rollout):
+        reckoning.settle(rollout)
         failover.on_record(rollout)
         acknowledged.on_record(rollout, warnings)
         ways_back.backward(rollout, conduct, phases, drop_added=request.drop_added)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from flows.params import Request
-from steps import approvals, cancellable, cancellation, checks, end_blockers, failover, plan_loader, room
+from steps import approvals, cancellable, cancellation, checks, end_blockers, failover, plan_loader, reckoning, room
 from steps.errors import WrongUsage
 from steps.mysql import Session
 from steps.passes import Progress
@@ -15,7 +15,7 @@ from steps.rollout import Person, Rollout, opened
 from steps.target import Target as Database
 
 CONFIRMATIONS = {approvals.UNREADY, "canary", "cleanup", "cleanup-dependents", "cleanup-unseen", "discard-added", "fleet-unseen",
-                 "forget-added", failover.ACCEPT, "purge-archive", room.SPACE}
+                 "forget-added", failover.ACCEPT, "purge-archive", reckoning.ACCEPT, room.SPACE}
 ACCEPT_KEYS = CONFIRMATIONS | {key for check in checks.CHECKS for key in check.accepts}
 UNSEEN = {f"could-not-look:{check.name}" for check in checks.CHECKS}
 KILL_WITHIN_S = 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steps import approvals, clocks, contract, handover_names, own_shadow_write, passing, pre_deploy
+from steps import approvals, clocks, contract, handover_names, own_shadow_write, passing, pre_deploy, under_way
 from steps.checks import transport
 from steps.errors import RolloutError
 from steps.mysql import VALUE
@@ -29,14 +29,15 @@ def standing(rollout: Rollout) -> dict[str, Any]:
                "at": recorded.get(phase, {}).get("at"), "detail": recorded.get(phase, {}).get("detail", {})} for phase in FORWARD]
     known = rollout.ledger.plan()
     gates = waiting_gates(rollout)
-    schema, at_work = _schema(rollout, begun=known is not None), owner(rollout)
+    schema, at_work, left = _schema(rollout, begun=known is not None), owner(rollout), under_way.told(rollout.ledger)
     return {"table": f"{rollout.schema}.{rollout.table}", "plan": rollout.plan.id, "path": rollout.plan.plan.path,
             "same_plan_as_begun": not plan_differences(rollout) if known else None,
             "contract": _contract(rollout, phases), "phases": phases, **schema,
             "passes": passing.passes(rollout.ledger, at_work=bool(at_work and at_work["alive"]),
                                      planned_limit=rollout.plan.backfill.rows_per_s),
             "parity_watch": last_look(rollout), "connection": transport.told(rollout.session), "working_on_it": at_work,
-            "next": _next(rollout, phases, schema, gates), "gates": gates,
+            "under_way": left,
+            "next": _next(rollout, phases, schema, gates, [] if at_work and at_work["alive"] else left), "gates": gates,
             "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan),
             "handover_left": handover_names.left(rollout.session, rollout.schema, rollout.table)}
 
@@ -85,10 +86,13 @@ def owner(rollout: Rollout) -> dict[str, Any] | None:
     return {"plan": plan, "actor": actor, "host": host, "pid": pid, "since": f"{taken}", "heartbeat_at": f"{beat}", "alive": bool(alive)}
 
 
-def _next(rollout: Rollout, phases: list[dict[str, Any]], schema: dict[str, Any], gates: list[dict[str, Any]]) -> str:
+def _next(rollout: Rollout, phases: list[dict[str, Any]], schema: dict[str, Any], gates: list[dict[str, Any]],
+          left: list[str]) -> str:
     """What a person should do now; what is broken comes before what is next."""
     if schema.get("drift"):
         return "repair: the table is not what the plan left; undo the foreign change, then rollout run"
+    if left:
+        return f"look after {left[0]}; the next run or rollback says what it needs"
     broken = pre_deploy.broken_sync(rollout)
     if broken:
         return f"repair: sync is broken ({broken}); rollout run"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import structlog
 
-from steps import server_trouble, waits
+from steps import server_trouble, tenure, waits
 from steps.errors import ConnectionLost, Drifted, Refused, StatementFailed, Stopped, Unreachable
 from steps.mysql import VALUE, Session
 from steps.rollout import Rollout
@@ -30,7 +30,8 @@ def refuse_undone(rollout: Rollout, what: str, failed: Session, error: Statement
     Raises:
         Stopped: it did not, or nobody could be asked.
     """
-    found = happened(rollout.target, failed.connection_id, look) if isinstance(error, ConnectionLost) else _now(rollout.session, look)
+    with tenure.unasked():
+        found = happened(rollout.target, failed.connection_id, look) if isinstance(error, ConnectionLost) else _now(rollout.session, look)
     if found:
         return
     server = server_trouble.explained(error, rollout.watchdog.session)

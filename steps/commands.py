@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from steps import cancellation, waits
+from steps import cancellation, tenure, waits
 from steps.masking import kept_back, mask
 from steps.target import ENVIRONMENT, ENVIRONMENT_FILE
 
 SHOWN_OUTPUT = 2000
 GRACE_S = 5
 SLICE_S = 0.1
+HELD_BACK = ("/bin/sh", "-c", 'read -r rollout_says_go && exec "$@" </dev/null', "rollout-command")
+Begins = Callable[[int], None]
 
 
 def handed_on(*but: str) -> dict[str, str]:
@@ -22,32 +24,38 @@ def handed_on(*but: str) -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key not in {ENVIRONMENT, ENVIRONMENT_FILE, *kept_back(), *but}}
 
 
-def run_command(command: str, deadline_s: float, extra: dict[str, str]) -> tuple[int | None, str]:
+def run_command(command: str, deadline_s: float, extra: dict[str, str], begins: Begins | None = None) -> tuple[int | None, str]:
     """
     Run *command* in a shell: (exit code or None when it ran over *deadline_s*, the end of its masked output).
 
-    When it fails, runs over its deadline or is cancelled, whatever it has started is ended with it. Neither the database URL nor a
-    replica's is handed on: a deploy command has its own credentials or none.
+    When it fails, runs over its deadline, is cancelled or loses its table, whatever it has started is ended with it. Neither the database
+    URL nor a replica's is handed on: a deploy command has its own credentials or none. *begins* is told the id of the process, and of
+    its group, before the command starts; when that raises, or we are killed in it, nothing starts at all.
 
     Raises:
         Cancelled: this run was asked to stop.
+        OwnershipLost: another run may have taken over; the command was ended.
     """
-    code, output = run_program(["/bin/sh", "-c", command], deadline_s, extra, with_errors=True)
+    code, output = run_program(["/bin/sh", "-c", command], deadline_s, extra, with_errors=True, begins=begins)
     return code, output[-SHOWN_OUTPUT:]
 
 
 def run_program(words: Sequence[str], deadline_s: float, extra: dict[str, str], *, folder: str | None = None,
-                with_errors: bool = False) -> tuple[int | None, str]:
+                with_errors: bool = False, begins: Begins | None = None) -> tuple[int | None, str]:
     """
     The same without a shell and with the whole output, of stdout alone unless *with_errors* or when it failed.
 
     Raises:
-        OSError: there is no such program, or it may not be run.
-        Cancelled: see there.
+        OSError: there is no such program, or it may not be run; with *begins* that is exit code 127 or 126.
+        Cancelled, OwnershipLost: see there.
     """
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT if with_errors else subprocess.PIPE,
-                          stdin=subprocess.DEVNULL, env=handed_on() | extra, start_new_session=True, cwd=folder) as process:
+    with subprocess.Popen([*HELD_BACK, *words] if begins else words, stdin=subprocess.PIPE if begins else subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT if with_errors else subprocess.PIPE, cwd=folder,
+                          env=handed_on() | extra, start_new_session=True) as process:
         try:
+            if begins:
+                begins(process.pid)
+                _let_go(process)
             output, errors = _ended_by_itself(process, deadline_s)
             code: int | None = process.returncode
             if code:
@@ -60,11 +68,20 @@ def run_program(words: Sequence[str], deadline_s: float, extra: dict[str, str], 
     return code, mask((output + (errors or b"" if code != 0 else b"")).decode(errors="replace"))
 
 
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin:
+        with suppress(BrokenPipeError):  # somebody ended it already
+            process.stdin.write(b"\n")
+            process.stdin.close()
+        process.stdin = None
+
+
 def _ended_by_itself(process: subprocess.Popen[bytes], deadline_s: float) -> tuple[bytes, bytes | None]:
     """Both outputs; an edge all the while. Raises TimeoutExpired at the deadline."""
     until_s = waits.now_s() + deadline_s
     while True:
         cancellation.edge()
+        tenure.edge()
         try:
             return process.communicate(timeout=max(0.0, min(SLICE_S, until_s - waits.now_s())))
         except subprocess.TimeoutExpired:

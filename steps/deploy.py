@@ -18,6 +18,7 @@ from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
 from steps.step import Step
 from steps.sync import SyncState
+from steps.under_way import Errand
 
 PHASE = Phase.DEPLOY
 V0_IS_BACK = "the old generation (V0) is back and no V1 instance is left"
@@ -78,12 +79,14 @@ def put_out(rollout: Rollout, phase: Phase, command: str | None, health: Health,
     remembered = _known(rollout, phase)
     known = way.look(generation, remembered.get(way.name, {}))
     before({"known": {**remembered, way.name: known}} if known or remembered else {})
-    job = _job(rollout, phase, way, generation, known)
-    with rollout.timed(phase, f"{way.name} for {generation}", statement=command) as facts:
-        facts |= way.put_out(job)
-    for kind, question in health.questions():
-        with rollout.timed(phase, "health", statement=question):
-            wait_for(kind, question, _job(rollout, phase, way, generation, job.known))
+    errand = Errand(phase, f"{way.name} for {generation}", "forward", f"{generation} may be out")
+    job = _job(rollout, errand, way, generation, known)
+    with errand.guarded(rollout):
+        with rollout.timed(phase, errand.step, statement=command) as facts:
+            facts |= way.put_out(job)
+        for kind, question in health.questions():
+            with rollout.timed(phase, "health", statement=question):
+                wait_for(kind, question, _job(rollout, errand, way, generation, job.known))
     return f"by {way.name}"
 
 
@@ -99,8 +102,9 @@ def take_back(rollout: Rollout, phase: Phase, command: str | None, generation: s
         _by_hand(rollout, phase, what, f"{call} ({why})" if why else call, "back", lambda _: None)
         return
     rollout.check_owner()
-    with rollout.timed(phase, f"{way.name} for {generation}", direction="back", statement=command) as facts:
-        facts |= way.take_back(_job(rollout, phase, way, generation, _known(rollout, phase).get(way.name, {})))
+    errand = Errand(phase, f"{way.name} for {generation}", "back", f"{generation} may be back")
+    with errand.guarded(rollout), rollout.timed(phase, errand.step, direction="back", statement=command) as facts:
+        facts |= way.take_back(_job(rollout, errand, way, generation, _known(rollout, phase).get(way.name, {})))
 
 
 def comes_back_by_itself(rollout: Rollout, phase: Phase, command: str | None, generation: str) -> bool:
@@ -118,10 +122,10 @@ def comes_back_by_itself(rollout: Rollout, phase: Phase, command: str | None, ge
     return True
 
 
-def _job(rollout: Rollout, phase: Phase, way: DeployWay, generation: str, known: dict[str, Any]) -> Job:
+def _job(rollout: Rollout, errand: Errand, way: DeployWay, generation: str, known: dict[str, Any]) -> Job:
     plan = rollout.plan.deploy
     return Job(rollout.plan.id, rollout.table, generation, rollout.ledger.run_id, Deadline(plan.deadline_s), plan.health_every_s,
-               dict(known), lambda now: _keep(rollout, phase, way.name, now))
+               dict(known), lambda now: _keep(rollout, errand.phase, way.name, now), errand.begins(rollout))
 
 
 def _known(rollout: Rollout, phase: Phase) -> dict[str, Any]:

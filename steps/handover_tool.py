@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
-from steps import cancellation, tls
+from steps import cancellation, tenure, tls
 from steps.commands import handed_on
 from steps.errors import Stopped
 from steps.handover_hooks import HELD, HOOKS, LOOKING, NO_GAP, Orders
@@ -175,6 +175,7 @@ def copy(plan: Plan, target: Target, alter: str, new_table: str, orders: Orders,
         try:
             with ExitStack() as watches:
                 for line in _lines(process):
+                    tenure.edge()
                     said = [*said[-20:], line]
                     if not line.startswith(ASIDES):
                         told(line)

@@ -12,9 +12,10 @@ import json
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
+from contextvars import copy_context
 from dataclasses import replace
 
-from steps import cancellation, waits
+from steps import cancellation, tenure, waits
 from steps.chunks import Fixer, next_size, spared
 from steps.errors import Unreachable
 from steps.keyset import Key, Stretch, decode, encode
@@ -102,7 +103,8 @@ class Lanes:
         Raises: what the first failing lane raised, once every lane has ended at the edge of a chunk.
         """
         self.count = count
-        threads = [threading.Thread(target=self._lane, name=f"rollout-lane-{number}", daemon=True) for number in range(count)]
+        threads = [threading.Thread(target=copy_context().run, args=(self._lane,), name=f"rollout-lane-{number}", daemon=True)
+                   for number in range(count)]
         for thread in threads:
             thread.start()
         try:
@@ -110,6 +112,7 @@ class Lanes:
                 while thread.is_alive():
                     thread.join(TELL_EVERY_S)
                     cancellation.edge()
+                    tenure.edge()
                     self.pace.told(self.pace.progress())
         finally:
             self._ended.set()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from steps import __version__
+from steps.another_session import over_another
 from steps.errors import ConnectionLost, Refused, RolloutError, StatementFailed
 from steps.ledger_version import SCHEMA_VERSION, migrate
 from steps.masking import mask, masked
@@ -29,7 +30,6 @@ TABLES = ("meta", "plan", "run", "phase", "pass", "lane", "pace", "control", "qu
 OF_A_PASS = ("pass", "lane", "pace", "quarantine")
 NO_SUCH_TABLE, DENIED = 1146, {1044, 1142}
 STOPPED = 4
-END_WITHIN_S = 5
 CUT_SHORT = "interrupted"
 
 
@@ -130,8 +130,7 @@ class Ledger:
             try:
                 record(self.session)
             except ConnectionLost:
-                with Session(self.session.target, read_timeout_s=END_WITHIN_S) as another:
-                    record(another)
+                over_another(self.session.target, record)
 
     def runs(self) -> list[dict[str, Any]]:
         names = ("run_id", "verb", "actor", "reason", "host", "options", "tool_version", "started_at", "ended_at", "exit_code", "outcome")
@@ -189,9 +188,9 @@ class Ledger:
         self._change(f"REPLACE INTO {self.table('phase')} VALUES ({', '.join([VALUE] * 7)}, UTC_TIMESTAMP(3))",
                      *self.key, phase.value, state, json.dumps(masked(detail or {})), self.run_id)
 
-    def record(self, event: Event, age_s: float = 0) -> None:
-        """Append *event*, which happened *age_s* ago, to the audit trail."""
-        self.session.run(
+    def record(self, event: Event, age_s: float = 0, session: Session | None = None) -> None:
+        """Append *event*, which happened *age_s* ago, to the audit trail; over *session* where ours is lost."""
+        (session or self.session).run(
             f"INSERT INTO {self.table('event')} (run_id, table_schema, table_name, plan_id, at, phase, direction, step, outcome, "
             f"statement, duration_ms, row_count, detail) VALUES ({VALUE}, {VALUE}, {VALUE}, {VALUE}, "
             f"UTC_TIMESTAMP(3) - INTERVAL {int(age_s * 1_000_000)} MICROSECOND, "

@@ -15,6 +15,7 @@ from steps.errors import Refused, ShadowWriteFailed, Stopped
 from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
 from steps.sync import SyncState
+from steps.under_way import Errand
 
 PHASE = Phase.SHADOW_WRITE
 APPLICATION = "application"
@@ -116,9 +117,11 @@ def _lost(rollout: Rollout) -> tuple[str, str, str]:
 
 def _run(rollout: Rollout, command: str, switch: str) -> None:
     direction, deadline_s = "forward" if switch == "on" else "back", rollout.plan.shadow_write.deadline_s
-    with rollout.timed(PHASE, f"the application's own shadow write {switch}", direction=direction, statement=command) as facts:
+    errand = Errand(PHASE, f"the application's own shadow write {switch}", direction, f"it may be {switch}")
+    with errand.guarded(rollout), rollout.timed(PHASE, errand.step, direction=direction, statement=command) as facts:
         code, output = run_command(command, deadline_s, {
-            "ROLLOUT_PLAN": rollout.plan.id, "ROLLOUT_TABLE": rollout.table, "ROLLOUT_GENERATION": "v1", "ROLLOUT_SHADOW_WRITE": switch})
+            "ROLLOUT_PLAN": rollout.plan.id, "ROLLOUT_TABLE": rollout.table, "ROLLOUT_GENERATION": "v1", "ROLLOUT_SHADOW_WRITE": switch},
+            errand.begins(rollout))
         what = f"shadow_write.{'enable' if switch == 'on' else 'disable'}_command"
         if code is None:
             raise ShadowWriteFailed(what, f"ran over its deadline of {deadline_s} s and was ended", "see its output")

@@ -14,10 +14,11 @@ import socket
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Self
 
 from steps import cancellable, server_trouble
+from steps.another_session import over_another
 from steps.errors import Busy, ConnectionLost, OwnershipLost, RolloutError, StatementFailed
 from steps.ledger import Ledger
 from steps.mysql import VALUE, Row, Session, Waits
@@ -74,7 +75,7 @@ class Ownership:
         self._session = Session(target, read_timeout_s=30, waits=Waits(silence_s=max(1, round(BEATS_MISSED * heartbeat_s))))
         cancellable.spared(self._session)
         self._one_at_a_time = threading.Lock()
-        self._ended = threading.Event()
+        self._ended, self._lost = threading.Event(), threading.Event()
         self._beat = threading.Thread(target=self._keep_beating, name="rollout-heartbeat", daemon=True)
 
     def take(self) -> None:
@@ -104,8 +105,15 @@ class Ownership:
                                 "run the same command again: it looks at what that server has")
         holder, token = self._said(session)
         if holder != self._session.connection_id or token != self.token:
-            raise OwnershipLost(f"table {self.table}", "this run no longer holds its lock (connection killed, or another run took over)",
-                                "nothing is half done; run the same command again")
+            raise self._not_ours()
+
+    def gone(self) -> OwnershipLost | None:
+        """What the heartbeat has met of :meth:`check`'s errors; asks nobody."""
+        return self._not_ours() if self._lost.is_set() else None
+
+    def _not_ours(self) -> OwnershipLost:
+        return OwnershipLost(f"table {self.table}", "this run no longer holds its lock (connection killed, or another run took over)",
+                             "nothing is half done; run the same command again")
 
     def lost(self, session: Session) -> OwnershipLost | None:
         """What :meth:`check` has to say on *session*; None also when it cannot be asked."""
@@ -131,8 +139,7 @@ class Ownership:
                 self._session.run(f"DELETE FROM {self.ledger.table('owner')} WHERE token = {VALUE}", self.token)
                 self._session.run(f"DO RELEASE_LOCK({VALUE})", self.name)
             except StatementFailed:
-                with suppress(RolloutError):  # then the connection is gone on both sides, and the lock with it
-                    self._release_beside(self.ledger.session)
+                over_another(self.ledger.session.target, self._release_beside)  # the ledger's session may have gone along with ours
             self._session.close()
 
     def _release_beside(self, session: Session) -> None:
@@ -155,12 +162,15 @@ class Ownership:
         while not self._ended.wait(self.heartbeat_s):
             try:
                 with self._one_at_a_time:
-                    self._session.run(f"UPDATE {self.ledger.table('owner')} SET heartbeat_at = UTC_TIMESTAMP(3) "
-                                      f"WHERE token = {VALUE}", self.token)
+                    kept = self._session.run(f"UPDATE {self.ledger.table('owner')} SET heartbeat_at = UTC_TIMESTAMP(3) "
+                                             f"WHERE token = {VALUE}", self.token)
             except ConnectionLost:
-                return  # check() will say so at the next edge
+                kept = 0
             except StatementFailed:
                 continue  # a lock or a read-only server, for now: we live, and must not be taken for dead afterwards
+            if not kept:
+                self._lost.set()  # check() says so where a statement goes, steps/tenure.py in a wait between two
+                return
 
     def _holder(self) -> str:
         rows = self.ledger.read(

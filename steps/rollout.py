@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from steps import cancellable, cancellation, catalogue, control, rehearsal, server_trouble, sync, waits
+from steps import cancellable, cancellation, catalogue, control, rehearsal, server_trouble, sync, tenure, waits
 from steps.agreement import Pair
 from steps.errors import Refused, StatementFailed
 from steps.hold import Limits
@@ -217,7 +217,7 @@ def owned(rollout: Rollout, verb: str, options: dict[str, Any]) -> Iterator[Roll
         WrongUsage: the plan's identity differs from the one fixed at the first run.
     """
     rollout.ledger.create()
-    with Ownership(rollout.target, rollout.ledger, rollout.person.actor) as owner:
+    with Ownership(rollout.target, rollout.ledger, rollout.person.actor) as owner, tenure.watched(owner.gone):
         rollout.owner, rollout.ledger.fence = owner, owner.check
         same_plan(rollout)
         _climb_with_older_ledger(rollout)

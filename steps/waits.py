@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import tenacity
 
-from steps import cancellation
+from steps import cancellation, tenure
 from steps.errors import ConnectionLost, RolloutError
 
 T = TypeVar("T")
@@ -22,10 +22,12 @@ def sleep_s(seconds: float) -> None:
 
     Raises:
         Cancelled: the run was asked to stop.
+        OwnershipLost: this run's table is not its own any more (:mod:`steps.tenure`).
     """
     until_s = now_s() + seconds
     while True:
         cancellation.edge()
+        tenure.edge()
         left_s = until_s - now_s()
         if left_s <= 0:
             return

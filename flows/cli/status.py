@@ -57,6 +57,8 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
         if now["working_on_it"]:
             owner = now["working_on_it"]
             end.say(f"working on it: {owner['actor']} on {owner['host']} since {owner['since']}" + ("" if owner["alive"] else " (dead)"))
+        for line in now["under_way"]:
+            end.say(f"outside of the server: {line}")
         end.say(f"connection: {now['connection']}")
         end.say(f"next: {now['next']}")
 

@@ -35,7 +35,7 @@ class Command:
     def put_out(self, job: Job) -> dict[str, Any]:
         what, deadline_s = f"command for {job.generation}", job.deadline.seconds
         code, output = run_command(self.command, deadline_s, {
-            "ROLLOUT_PLAN": job.plan_id, "ROLLOUT_TABLE": job.table, "ROLLOUT_GENERATION": job.generation})
+            "ROLLOUT_PLAN": job.plan_id, "ROLLOUT_TABLE": job.table, "ROLLOUT_GENERATION": job.generation}, job.begins)
         if code is None:
             raise DeployFailed(what, f"ran over its deadline of {deadline_s} s and was ended", "see its output")
         if code != 0:

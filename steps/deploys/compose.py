@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from steps.commands import run_program
+from steps.commands import Begins, run_program
 from steps.deploys.images import ByImages
 from steps.deploys.way import Job
 from steps.errors import DeployFailed, Stopped
@@ -78,7 +78,7 @@ class Compose(ByImages):
     def _up(self, name: str, image: str, job: Job) -> None:
         left_s = job.deadline.left_s
         code, output = self._compose(["up", "-d", "--no-deps", "--wait", "--wait-timeout", str(max(1, int(left_s))), name],
-                                     max(0.1, left_s))
+                                     max(0.1, left_s), job.begins)
         if code is None:
             raise DeployFailed(f"service {name}", f"did not come with {image} within {job.deadline.seconds:g} s", LOGS)
         if code:
@@ -112,12 +112,12 @@ class Compose(ByImages):
         except (ValueError, TypeError):
             raise Stopped(f"service {name}", f"`{self.plan.program} ps --format json` gave no JSON", "use Compose 2.20 or newer") from None
 
-    def _compose(self, words: list[str], deadline_s: float) -> tuple[int | None, str]:
+    def _compose(self, words: list[str], deadline_s: float, begins: Begins | None = None) -> tuple[int | None, str]:
         files = [*self.plan.files, *([self.plan.override] if self._override.exists() else [])]
         project = ["-p", self.plan.project] if self.plan.project else []
         command = [*shlex.split(self.plan.program), *project, *(word for file in files for word in ("-f", file)), *words]
         try:
-            return run_program(command, deadline_s, {}, folder=self.plan.folder)
+            return run_program(command, deadline_s, {}, folder=self.plan.folder, begins=begins)
         except OSError as error:
             raise Stopped("compose", f"{self.plan.program} cannot be started: {error.strerror}",
                           "install it, or set deploy.compose.program and folder") from None

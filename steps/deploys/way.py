@@ -41,7 +41,8 @@ class Job:
     """
     One generation on its way out, or back.
 
-    `known` is what the way remembered when it looked; `keep` replaces it, in the ledger, before it returns.
+    `known` is what the way remembered when it looked; `keep` replaces it, in the ledger, before it returns. `begins` is told the id of
+    each process that changes something, before it starts: it outlives a tool that is killed.
     """
 
     plan_id: str
@@ -52,6 +53,7 @@ class Job:
     every_s: float
     known: dict[str, Any]
     keep: Callable[[dict[str, Any]], None]
+    begins: Callable[[int], None] = lambda _: None
 
     def learn(self, **facts: Any) -> None:
         """Add *facts* to what is known, in the ledger first."""

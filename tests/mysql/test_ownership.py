@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from steps import tenure, waits
 from steps.errors import Busy, OwnershipLost, StatementFailed
 from steps.ledger import Ledger
 from steps.mysql import VALUE, Session
@@ -156,6 +157,34 @@ def test_a_lock_whose_connection_the_server_keeps_is_given_free_over_another(own
         until(lambda: session.value(f"SELECT IS_USED_LOCK({VALUE})", owner.name) is None)
     with own("berta") as second:
         second.check(session)
+
+
+def test_the_owners_row_goes_though_every_session_of_ours_was_killed(own: Own, job: App) -> None:
+    owner = own("anna")
+    owner.take()
+    for session in (owner._session, owner.ledger.session):
+        job.run(f"KILL {session.connection_id}")
+    until(lambda: job.value("SELECT IS_USED_LOCK(%s)", owner.name) is None)
+
+    owner.release()
+
+    assert owners(job) == []
+
+
+@pytest.mark.parametrize("loss", ["KILL {connection}", "UPDATE _rollout_owner SET token = REPEAT('f', 32)"])
+def test_the_heart_meets_the_loss_and_a_wait_ends_by_it(own: Own, job: App, loss: str) -> None:
+    owner = own(heartbeat_s=0.02)
+    owner.take()
+    with tenure.watched(owner.gone):
+        waits.sleep_s(0.01)
+        job.run(loss.format(connection=owner._session.connection_id))
+        until(owner.gone)
+
+        with pytest.raises(OwnershipLost):
+            waits.sleep_s(600)
+        with tenure.unasked():
+            waits.sleep_s(0.01)
+    waits.sleep_s(0.01)
 
 
 def test_a_lock_of_another_run_with_our_number_is_left_alone(own: Own, job: App, session: Session) -> None:
