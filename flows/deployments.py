@@ -39,7 +39,10 @@ class Call:
     What the command line hands to a flow that must not become a stored parameter, and what comes back: a result or what was raised.
 
     Neither of them when Prefect's own trouble kept the work from beginning or cut it short. `untold` says what Prefect missed, and why.
+    `over` is called once there is one of them.
     """
+
+    over: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(self, database: Target | None = None, confirm: Callable[[str], bool | str] | None = None,
                  told: Callable[[Progress], None] = lambda _: None, request: Request | None = None) -> None:
@@ -107,6 +110,8 @@ def _told(request: Request, action: Callable[[Rollout, PrefectConductor], action
         call.error = fault
         raise
     finally:
+        if call.result or call.error:
+            call.over()
         call.untold = conduct.untold
     name = "NothingToDo" if call.result.outcome == "nothing to do" else "Completed"
     return Completed(name=name, message=f"{call.result.outcome}: {', '.join(call.result.did)}" if call.result.did else call.result.outcome)

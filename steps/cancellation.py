@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -51,6 +52,7 @@ class _Asked:
     raised: bool = False
     at_once: bool = False
     heeding: bool = False
+    last_s: float = -PATIENCE_S
     enders: list[Callable[[], None]] = field(default_factory=list)
 
 
@@ -78,6 +80,16 @@ def edge(*, only_main: bool = False) -> None:
     raise Cancelled(_asked.by)
 
 
+def asks_anew() -> bool:
+    """
+    Whether a signal that comes now, where none is heeded at edges, asks for anything: not for a while after another one did.
+
+    Whoever sends one often sends two: `timeout` and a terminal do so by themselves.
+    """
+    before_s, _asked.last_s = _asked.last_s, time.monotonic()
+    return _asked.last_s - before_s >= PATIENCE_S
+
+
 @contextmanager
 def heeded(end_statements: Callable[[], None]) -> Iterator[None]:
     """
@@ -98,6 +110,8 @@ def heeded(end_statements: Callable[[], None]) -> Iterator[None]:
             yield
     finally:
         ended.set()
+        if _asked.by:
+            _asked.last_s = time.monotonic()  # the way out of a run that was asked to stop is no run that can be
         for number, handler in zip(SIGNALS, handlers, strict=True):
             signal.signal(number, handler)
         beside.join()

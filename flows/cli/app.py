@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
-from types import FrameType
 from typing import NoReturn
 
 import typer
@@ -41,23 +39,22 @@ for command in (check.check, plan.plan, rehearse.rehearse, run.run, rollback.rol
 
 def main() -> None:
     """Entry point; wrong usage exits with 2 and, where JSON was asked for, still prints one document."""
-    signal.signal(signal.SIGTERM, _stop)
+    leaving.stoppable()
     try:
         code = app(standalone_mode=False)  # returns the code of a typer.Exit instead of raising it
         _exit(code if isinstance(code, int) else 0)
     except typer.Exit as ended:
         _exit(ended.exit_code)
     except typer.Abort:
-        _exit(4)
+        _exit(Cancelled.exit_code)
+    except KeyboardInterrupt as asked:  # where no command had begun, or its ending had
+        leaving.unstoppable()
+        sys.stderr.write(f"{asked if isinstance(asked, Cancelled) else Cancelled('SIGINT')}; {Cancelled.remedy}\n")
+        _exit(Cancelled.exit_code)
     except typer.BadParameter as error:
         _wrong_usage(error.format_message())
     except typer.TyperException as error:
         _wrong_usage(str(error) or type(error).__name__)
-
-
-def _stop(number: int, _frame: FrameType | None) -> None:
-    """SIGTERM ends a command as Ctrl-C does; once a run has begun both are heeded at its safe edges (:mod:`steps.cancellation`)."""
-    raise Cancelled(signal.Signals(number).name)
 
 
 def _exit(code: int) -> NoReturn:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from flows import cockpit
+from flows.cli import leaving
 from steps.cancellation import Cancelled
 from steps.errors import EXIT_CODES, FindingsRefused, GateClosed, RolloutError, WrongUsage
 from steps.masking import mask, masked
@@ -77,7 +78,10 @@ def ending(*, as_json: bool) -> Iterator[Ending]:
     end = Ending(as_json=as_json)
     code = 0
     try:
-        yield end
+        try:
+            yield end
+        finally:
+            leaving.unstoppable()
         code = int(end.document.pop("exit_code", 0))
     except RolloutError as error:
         code = end.failed(error)

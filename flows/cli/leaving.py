@@ -1,14 +1,55 @@
-"""Leaving in time: Prefect waits at the interpreter's end until its API has heard everything, and a dead one never does."""
+"""
+Leaving with the code that was said, and in time.
+
+A signal that comes when all is said must not change the code. And Prefect waits at the interpreter's end until its API has heard
+everything, and a dead one never does.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from contextlib import suppress
+from types import FrameType
+
+from steps import cancellation
 
 LEAVE_WITHIN_S = 10.0
 _wanted = threading.Event()
+
+
+_stoppable, _over = threading.Event(), threading.Event()
+
+
+def stoppable() -> None:
+    """
+    From now on SIGTERM ends the command as Ctrl-C does, each once; in a run both are heeded at its safe edges (:mod:`steps.cancellation`).
+
+    For the console script, whose process is its own; a program that calls the command line keeps its handlers.
+    """
+    _stoppable.set()
+    _over.clear()
+    for number in cancellation.SIGNALS:
+        signal.signal(number, _stop)
+
+
+def unstoppable() -> None:
+    """
+    What was to be done has ended, well or not: no signal asks for anything any more. Nothing where :func:`stoppable` was not called.
+
+    Ignored by the system and not by a handler of ours: those Python takes off at its own end, and what comes then kills.
+    """
+    if _stoppable.is_set():
+        _over.set()
+        for number in cancellation.SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    if not _over.is_set() and cancellation.asks_anew():
+        raise cancellation.Cancelled(signal.Signals(number).name)
 
 
 def by_deadline() -> None:
@@ -22,6 +63,7 @@ def leaves(code: int) -> None:
 
     Every session is closed by now and every lock is gone; what Prefect has not heard is told by `rollout report --sync`.
     """
+    unstoppable()
     if _wanted.is_set():
         threading.Thread(target=_leave, args=(code,), name="rollout-leaving", daemon=True).start()
 

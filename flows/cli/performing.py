@@ -111,6 +111,7 @@ def _with_prefect(request: Asked, database: Target, end: Ending,
         return None
     leaving.by_deadline()
     call = deployments.Call(database, confirm, progress_told(end), request)
+    call.over = leaving.unstoppable
     texts = ("by", "reason", "settings", "accept", "deployed_by")
     shown = request.model_copy(update={name: masked(getattr(request, name)) for name in texts})  # Prefect stores it in clear
     token = deployments.current.set(call)

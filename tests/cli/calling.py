@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from flows.cli.app import main
+from steps import cancellation
 from tests.conftest import App
 
 PLAN = "ai_analysis_job"
@@ -45,6 +47,7 @@ def caller(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     """`call("status", PLAN, "--json")` as a shell would, without a process of its own."""
 
     def call(*words: str) -> Answer:
+        handlers = [(number, signal.getsignal(number)) for number in cancellation.SIGNALS]
         monkeypatch.setattr(sys, "argv", ["rollout", *words])
         capsys.readouterr()
         try:
@@ -52,6 +55,9 @@ def caller(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
             code: object = 0
         except SystemExit as ended:
             code = ended.code
+        finally:  # this process does not end with the command
+            for number, handler in handlers:
+                signal.signal(number, handler)
         said = capsys.readouterr()
         assert isinstance(code, int)
         return Answer(code, said.out, said.err)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,37 +16,45 @@ from steps.mysql import Session
 from steps.ownership import Ownership
 from steps.rollout import Rollout
 from steps.step import Step
+from tests.faults import tool_sessions
 
 CHUNK_ROWS = 4
 LEDGER = ("create", "remember_plan", "extend_ladder", "end_plan", "forget_plan", "set_phase", "start_pass", "reset_pass", "end_sweep",
           "end_run")
+WRITES_OF = {"restore from the archive": "a restored chunk", "archive": "an archived chunk"}  # else a pass's, which fix rows and move it
+ITS_SCHEMA = re.compile(r"`k_\w+`\.")
 CHANGES = ("DELETE ", "DROP ", "CREATE ")
 
 
 class Boundaries:
     """
-    Counts what is passed, in two series: what happens on the clone, and everything else. At number *at* of *series* it calls *reached*
-    with the point's name, and *next_word* at the point after that, of whatever series.
+    Counts what is passed, in two series: what happens on the clone, and everything else. At number *at* of *series*, or of those points
+    alone that are called *name*, it calls *reached* with the point's name, and *next_word* at the point after that, of whatever series.
 
-    Only the main thread counts: heartbeat and watchdog have no order.
+    Numbers move where a busy machine makes a hold give way and begin anew; a name and its number hardly do. Only the main thread
+    counts: heartbeat and watchdog have no order.
     """
 
-    def __init__(self, series: str, at: int, reached: Callable[[str], None], next_word: Callable[[], None] = lambda: None) -> None:
-        self.series, self.at, self.reached, self.next_word = series, at, reached, next_word
+    def __init__(self, series: str, at: int, reached: Callable[[str], None], next_word: Callable[[], None] = lambda: None, *,
+                 name: str = "") -> None:
+        self.series, self.at, self.reached, self.next_word, self.name = series, at, reached, next_word, name
         self._was_there = False
         self.passed: dict[str, list[str]] = {"live": [], "clone": []}
         self.on_clone = self.in_hold = False
+        self.step = ""
 
     def __call__(self, name: str) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
         series = "clone" if self.on_clone else "live"
-        self.passed[series].append(("[hold] " if self.in_hold else "") + name)
+        names = self.passed[series]
+        names.append(("[hold] " if self.in_hold else "") + name)
         if self._was_there:
             self._was_there = False
             self.next_word()
-        if series == self.series and len(self.passed[series]) == self.at:
-            self.reached(self.passed[series][-1])
+        wanted = names[-1] == self.name if self.name else True
+        if series == self.series and wanted and (names.count(self.name) if self.name else len(names)) == self.at:
+            self.reached(names[-1])
             self._was_there = True
 
 
@@ -102,6 +111,7 @@ def _timed(point: Boundaries) -> None:
     @contextmanager
     def timed(self: Rollout, phase: Any, step: str, **more: Any) -> Iterator[dict[str, Any]]:
         with real(self, phase, step, **more) as facts:
+            point.step = step
             point(f"before {step}")
             yield facts
             point(f"done, not recorded: {step}")
@@ -135,16 +145,17 @@ def _sessions(point: Boundaries) -> None:
 
     @contextmanager
     def committed(self: Session) -> Iterator[None]:
-        point("before a chunk")
+        what = "the ledger's transaction" if tool_sessions.is_the(self, "ledger") else WRITES_OF.get(point.step, "a chunk")
+        point(f"before {what}")
         with transaction(self):
             yield
-            point("before a chunk's COMMIT")
-        point("after a chunk")
+            point(f"before {what}'s COMMIT")
+        point(f"after {what}")
 
     def changed(self: Session, sql: str, *values: Any) -> int:
         result = run(self, sql, *values)
         if sql.startswith(CHANGES):
-            point(f"after {sql[:30]}")
+            point(f"after {ITS_SCHEMA.sub('', sql)[:40]}")
         return result
 
     def sent(self: Session, sql: str) -> int:

@@ -72,7 +72,8 @@ def _through(standing: World, command: str, kinds: tuple[str, ...], lot: random.
         kind, number = KINDS[lot.choice(kinds)], lot.randint(1, AMONG[command])
         more = {"environment": {"ROLLOUT_TRAFFIC_URL": standing.theatre.stage.url},
                 **({"rehearsed": str(remembered)} if remembered.exists() else {"rehearsed": None, "remember": str(remembered)})}
-        code = _disturbed(standing, kind, Point(command, "live", number, "", owned=True), (*settings, *kind.settings), more, verdict)
+        point = Point(command, "live", number, "", owned=True, nth=number)
+        code = _disturbed(standing, kind, point, (*settings, *kind.settings), more, verdict)
         if code == 0:
             return
     tries = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.faults import table
+from tests.faults.boundaries import Boundaries
 from tests.faults.cases import chosen, drawn
 from tests.faults.judge import Verdict
 from tests.faults.kinds import KINDS
@@ -23,6 +24,29 @@ def test_the_table_is_owned_from_taking_it_to_giving_it_back() -> None:
     assert named([point for point in found if not point.owned]) == ["before take", "after release"]
     assert [point.number for point in found] == list(range(1, len(NAMES) + 1))
     assert not any(point.owned for point in points("run", "clone", NAMES))
+
+
+def test_a_statement_is_only_met_at_work_where_one_comes_that_a_backup_holds_up() -> None:
+    names = ["before take", "[hold] before 010_widen", "[hold] recorded: 010_widen", "[hold] before 020_add",
+             "[hold] done, not recorded: 020_add", "[hold] before canary", "[hold] about to let the tables go", "before a chunk",
+             "before release", "after DELETE FROM `_rollout_owner`", "after release"]
+
+    found = points("run", "live", names)
+
+    assert named([point for point in found if point.waits_for_backup]) == [*names[:4], *names[7:9]]
+    assert all(KINDS[name].fits(found[0]) and not KINDS[name].fits(found[-1])
+               for name in ("tool killed in a statement", "tool killed, its statement goes on", "connection killed in a statement",
+                            "server killed in a statement", "everything read-locked"))
+
+
+def test_a_point_is_found_by_its_name_and_its_number_among_those_of_that_name() -> None:
+    found, reached = points("run", "live", ["before the hold", "before a chunk", "before a chunk"]), list[str]()
+    passed = Boundaries("live", found[2].nth, reached.append, name=found[2].name)
+
+    for name in ("before the hold", "before the hold", "before a chunk", "after a chunk", "before a chunk"):  # the hold gave way once
+        passed(name)
+
+    assert (found[2].nth, reached, len(passed.passed["live"])) == (2, ["before a chunk"], 5)
 
 
 def test_points_of_every_sort_are_chosen_before_a_second_of_any() -> None:

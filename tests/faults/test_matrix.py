@@ -20,7 +20,7 @@ from tests.faults.world import World
 HERE = ("tool killed in a statement", "tool killed, its statement goes on", "server killed and back", "server killed in a statement",
         "connection killed: worker", "connection killed: ledger", "connection killed: lock", "connections killed: all",
         "answer lost: worker", "rows locked", "table held for a while", "everything read-locked", "deadlock", "super_read_only",
-        "two operators: run", "lock lost and taken over", "owner dead without a word")
+        "two operators: run", "lock lost and taken over", "owner dead without a word", "Prefect's API never there")
 FORWARD, BACK = ("run", "cleanup"), ("back-cleanup", "back-drop")
 
 
@@ -41,4 +41,5 @@ def test_after_a_fault_the_same_command_ends_as_if_nothing_had_happened(here: Wo
     with surrounded(here, kind) as seen:
         verdict = judged(seen, kind, point)
 
+    assert verdict.hit, f"no fault struck: {verdict}"
     assert (verdict.wrong, verdict.equal, verdict.lost, verdict.rows_wrong, verdict.codes[-1]) == ([], True, 0, 0, 0), verdict

@@ -30,6 +30,11 @@ def _after(kind: Any, sessions_of: Any) -> None:
     kind.__init__ = made
 
 
+def is_the(session: Session, name: str) -> bool:
+    """Whether *session* is the one of that name."""
+    return _known.get(name) is session
+
+
 def told() -> dict[str, Any]:
     """Connection ids by name; `others` are those of holds, rehearsals and lanes."""
     standing = list(mysql._standing)

@@ -100,7 +100,8 @@ def child(asked: dict[str, Any], tell: Tell, word: int | None = None) -> int:
     """What the forked process does; *tell* writes one JSON document that outlives it, *word* is where it hears that it may go on."""
     os.environ.update({ENVIRONMENT: asked["url"], **asked.get("environment", {})})
     boundary = Boundary(tell, word if asked.get("pause") else None)
-    point = Boundaries(asked.get("series", "live"), asked.get("at", 0), boundary.reached, boundary.next_word)
+    point = Boundaries(asked.get("series", "live"), asked.get("at", 0), boundary.reached, boundary.next_word,
+                       name=asked.get("name", ""))
     install(point)
     if asked.get("impatient"):
         impatience.install()

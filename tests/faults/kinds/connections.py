@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.faults.kinds.kind import HURRY, Kind, outside_holds
+from tests.faults.kinds.kind import HURRY, Kind, in_a_statement, outside_holds
 from tests.faults.points import Point
 from tests.faults.scene import Scene
 
@@ -47,7 +47,7 @@ def first_pass(point: Point) -> bool:
 KINDS = (
     *(_killed(name) for name in (*MAIN, "lock", "others")),
     Kind("connections killed: all", all_killed, points=4),
-    Kind("connection killed in a statement", killed_in_a_statement, points=5, settings=HURRY),
+    Kind("connection killed in a statement", killed_in_a_statement, in_a_statement, points=5, settings=HURRY),
     Kind("connection killed: lanes at work", killed_in_a_statement, lambda point: first_pass(point) and outside_holds(point), points=2,
          settings=LANES),
 )

@@ -35,6 +35,11 @@ def in_holds(point: Point) -> bool:
     return point.in_hold
 
 
+def in_a_statement(point: Point) -> bool:
+    """Where a statement can be met at work: one that a backup holds up comes soon."""
+    return point.waits_for_backup
+
+
 @dataclass(frozen=True)
 class Kind:
     """

@@ -20,7 +20,7 @@ LONG_AGO = "2001-01-01"
 def _seen(scene: Scene) -> dict[str, Any]:
     """What somebody who does not own the table must not change. In a hold nobody can look; what waits for its COMMIT was done before."""
     stage = scene.world.theatre.stage
-    return {} if scene.point.in_hold or scene.point.name == "before a chunk's COMMIT" else {**stage.left(), "rows": stage.table()}
+    return {} if scene.point.in_hold or scene.point.name.endswith("'s COMMIT") else {**stage.left(), "rows": stage.table()}
 
 
 def _refuse_changes(scene: Scene, who: str, before: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 
-from tests.faults.kinds.kind import HURRY, Kind
+from tests.faults.kinds.kind import HURRY, Kind, in_a_statement
 from tests.faults.scene import Scene
 
 FROZEN_S = 1.0
@@ -57,6 +57,6 @@ def frozen(scene: Scene) -> None:
 KINDS = (
     Kind("server killed and back", killed, points=3),
     Kind("server killed and down", down, points=3),
-    Kind("server killed in a statement", killed_in_a_statement, points=3, settings=HURRY),
+    Kind("server killed in a statement", killed_in_a_statement, in_a_statement, points=3, settings=HURRY),
     Kind("server frozen for a second", frozen, points=2),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.faults.kinds.kind import HURRY, KILLED, Kind
+from tests.faults.kinds.kind import HURRY, KILLED, Kind, in_a_statement
 from tests.faults.scene import Scene
 
 
@@ -35,6 +35,6 @@ def _killed_while_waiting(scene: Scene) -> None:
 
 KINDS = (
     Kind("tool killed", killed, ends=KILLED, points=8),
-    Kind("tool killed in a statement", killed_in_a_statement, ends=KILLED, settings=HURRY),
-    Kind("tool killed, its statement goes on", statement_goes_on, points=3, ends=KILLED, settings=HURRY),
+    Kind("tool killed in a statement", killed_in_a_statement, in_a_statement, ends=KILLED, settings=HURRY),
+    Kind("tool killed, its statement goes on", statement_goes_on, in_a_statement, points=3, ends=KILLED, settings=HURRY),
 )
