@@ -34,7 +34,7 @@ SHOWN = ("check", "plan", "status", "report")
 BLOCK = re.compile(r"(<!-- begin sample (\w+) -->\n).*?(<!-- end sample \2 -->)", re.DOTALL)
 WIDTH, UNBROKEN = 138, 400
 STANDS_FOR = ((r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", "2026-06-21T09:00:00.000Z"), (r"(?m)^  \d\d:\d\d:\d\d\.\d{3}", "  09:00:00.000"),
-              (r"\(\d[\d.]* ms", "(N ms"), (r"estimate_ms = [\d.]+", "estimate_ms = N"), (r"(?m)( / )[\d.]+$", r"\1N"),
+              (r"\(\d[\d.,]* ms", "(N ms"), (r"estimate_ms = [\d.]+", "estimate_ms = N"), (r"(?m)( / )[\d.]+$", r"\1N"),
               (r"connection: .*", "connection: TLSv1.3, certificate not looked at"))
 ONE_STEP = "010_widen_job_type"
 Call = Callable[[tuple[str, ...]], str]
