@@ -22,6 +22,7 @@ from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
 
 UNDER_WAY, TABLE_LOST, RECKONED = "under way", "table lost", "reckoned with"
+PROCESS_OF = "process of "
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Errand:
 
     def begins(self, rollout: Rollout) -> Callable[[int], None]:
         """For `run_command`: the process is on record before it does anything."""
-        return lambda pid: rollout.record_now(self._event(UNDER_WAY, processes.described(pid)))
+        return lambda pid: rollout.record_now(self._event(UNDER_WAY, processes.described(pid), PROCESS_OF))
 
     @contextmanager
     def guarded(self, rollout: Rollout) -> Iterator[None]:
@@ -79,8 +80,8 @@ class Errand:
                              f"make sure what lives, and see who has the table: `rollout status {rollout.plan.id}`. This is on record: the "
                              "same command continues, and asks a person where another run has gone on meanwhile")
 
-    def _event(self, outcome: str, detail: dict[str, Any]) -> Event:
-        return Event(self.phase.value, self.step, outcome, self.direction, detail=detail)
+    def _event(self, outcome: str, detail: dict[str, Any], before: str = "") -> Event:
+        return Event(self.phase.value, before + self.step, outcome, self.direction, detail=detail)
 
 
 def _not_ours(rollout: Rollout) -> OwnershipLost | None:
@@ -131,13 +132,13 @@ def unsettled(ledger: Ledger) -> list[Unsettled]:
     event = ledger.table("event")
     settled = f"SELECT IFNULL(MAX(s.id), 0) FROM {event} s WHERE {key('s')} AND s.outcome = {VALUE}"
     ended = (f"SELECT 1 FROM {event} c WHERE {key('c')} AND c.id > e.id AND c.run_id = e.run_id AND c.phase = e.phase AND "
-             f"c.direction = e.direction AND c.step = e.step AND c.outcome <> {VALUE}")
+             f"c.direction = e.direction AND CONCAT({VALUE}, c.step) = e.step")
     rows = ledger.read(
         f"SELECT e.run_id, e.at, e.phase, e.direction, e.step, e.outcome, e.detail FROM {event} e WHERE {key('e')} AND e.id > ({settled}) "
         f"AND (e.outcome = {VALUE} OR e.outcome = {VALUE} AND NOT EXISTS ({ended})) ORDER BY e.id",
-        *ledger.key, *ledger.key, RECKONED, TABLE_LOST, UNDER_WAY, *ledger.key, UNDER_WAY)
-    return [Unsettled(str(run), f"{at} UTC", Phase(phase), str(direction), str(step), str(outcome), json.loads(detail))
-            for run, at, phase, direction, step, outcome, detail in rows]
+        *ledger.key, *ledger.key, RECKONED, TABLE_LOST, UNDER_WAY, *ledger.key, PROCESS_OF)
+    return [Unsettled(str(run), f"{at} UTC", Phase(phase), str(direction), str(step).removeprefix(PROCESS_OF), str(outcome),
+                      json.loads(detail)) for run, at, phase, direction, step, outcome, detail in rows]
 
 
 def told(ledger: Ledger) -> list[str]:
