@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +11,9 @@ from flows.conductor import Conductor
 from flows.desk import desk
 from flows.params import Request, RollbackRequest, RunRequest, Target
 from flows.repeated import repeated
-from steps import acknowledged, catalogue, checks, ddl, end_blockers, failover, handover, holders, pre_deploy, reckoning, room
-from steps.errors import Busy, FindingsRefused, LockTimeout, LockWaited, Refused, Stopped, WrongUsage
+from steps import acknowledged, catalogue, checks, ddl, end_blockers, failover, handover, pre_deploy, reckoning, room
+from steps.errors import Busy, FindingsRefused, Refused, Stopped, WrongUsage
+from steps.lock_waits import holder_named
 from steps.mysql import VALUE
 from steps.ownership import forget_dead, lock_name
 from steps.phase import Phase
@@ -73,7 +72,7 @@ def _run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     warnings = conduct.task("pre-checks", lambda: refuse_findings(rollout)) + _may_not_end(rollout, request)
     runbook.refuse_gaps(rollout, _phases(request))
     conduct.planned(rollout, runbook.pending(rollout, _phases(request)), warnings)
-    with owned(rollout, "run", _options(request, conduct)), _holder_named(rollout):
+    with owned(rollout, "run", _options(request, conduct)), holder_named(rollout):
         reckoning.settle(rollout)
         failover.on_record(rollout)
         acknowledged.on_record(rollout, warnings)
@@ -85,17 +84,6 @@ def _run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
 def _options(request: Request, conduct: Conductor) -> dict[str, Any]:
     """What the run was asked for, and Prefect's name for it, so that what Prefect missed of it can be told later."""
     return request.model_dump(mode="json", exclude=ON_RECORD_BY_ITSELF) | ({"flow_run": conduct.flow_run} if conduct.flow_run else {})
-
-
-@contextmanager
-def _holder_named(rollout: Rollout) -> Iterator[None]:
-    """A statement of ours that waited in vain for a lock stops the run with the names of those who hold the table."""
-    try:
-        yield
-    except LockTimeout as error:
-        held = "; ".join(holders.named(rollout.watchdog.session, [pair for part in rollout.tables_to_lock() for pair in part]))
-        raise LockWaited(error.subject, error.reason + (f"; {held}" if held else ""), "everything before it stands; run the same "
-                         "command again once the table is free") from None
 
 
 def what_to_undo(rollout: Rollout, request: RollbackRequest) -> tuple[list[Phase], bool]:
@@ -133,7 +121,7 @@ def _rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor, ph
     ways_back.prepare(rollout, phases, drop_added=request.drop_added)
     warnings = _may_not_end(rollout, request)
     conduct.planned(rollout, phases, warnings, back=True)
-    with owned(rollout, "rollback", _options(request, conduct)), _holder_named(rollout):
+    with owned(rollout, "rollback", _options(request, conduct)), holder_named(rollout):
         reckoning.settle(rollout)
         failover.on_record(rollout)
         acknowledged.on_record(rollout, warnings)

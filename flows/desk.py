@@ -9,6 +9,7 @@ from functools import partial
 from flows.params import Request
 from steps import approvals, cancellable, cancellation, checks, end_blockers, failover, plan_loader, reckoning, room
 from steps.errors import WrongUsage
+from steps.lock_waits import holder_named
 from steps.mysql import Session
 from steps.passes import Progress
 from steps.rollout import Person, Rollout, opened
@@ -33,7 +34,8 @@ def desk(request: Request, database: Database, confirm: Callable[[str], bool | s
     person = Person(request.by, request.reason, request.deployed_by, confirm)
     accepted = frozenset([*request.accept, *(["blockers"] if request.end_blockers else [])])
     beside = partial(Session, database, read_timeout_s=KILL_WITHIN_S)
-    with cancellation.heeded(lambda: cancellable.end_lasting(database, beside)), opened(plan, database, person, accepted) as rollout:
+    with cancellation.heeded(lambda: cancellable.end_lasting(database, beside)), opened(plan, database, person, accepted) as rollout, \
+            holder_named(rollout):
         rollout.told = told
         if request.end_blockers:
             rollout.blocked = end_blockers.ender(rollout)

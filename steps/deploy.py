@@ -21,6 +21,7 @@ from steps.sync import SyncState
 from steps.under_way import Errand
 
 PHASE = Phase.DEPLOY
+ENDED_BEFORE = "has ended well before"
 V0_IS_BACK = "the old generation (V0) is back and no V1 instance is left"
 
 
@@ -78,12 +79,13 @@ def put_out(rollout: Rollout, phase: Phase, command: str | None, health: Health,
         return _by_hand(rollout, phase, what, call, "forward", before)
     remembered = _known(rollout, phase)
     known = way.look(generation, remembered.get(way.name, {}))
-    before({"known": {**remembered, way.name: known}} if known or remembered else {})
     errand = Errand(phase, f"{way.name} for {generation}", "forward", f"{generation} may be out")
+    ended = command is not None and errand.ended_well(rollout, command)
+    before({"known": {**remembered, way.name: known}} if known or remembered else {})
     job = _job(rollout, errand, way, generation, known)
     with errand.guarded(rollout):
-        with rollout.timed(phase, errand.step, statement=command) as facts:
-            facts |= way.put_out(job)
+        with rollout.timed(phase, errand.step, statement=command, only_known_here=True) as facts:
+            facts |= {"outcome": ENDED_BEFORE} if ended else way.put_out(job)
         for kind, question in health.questions():
             with rollout.timed(phase, "health", statement=question):
                 wait_for(kind, question, _job(rollout, errand, way, generation, job.known))
@@ -103,7 +105,8 @@ def take_back(rollout: Rollout, phase: Phase, command: str | None, generation: s
         return
     rollout.check_owner()
     errand = Errand(phase, f"{way.name} for {generation}", "back", f"{generation} may be back")
-    with errand.guarded(rollout), rollout.timed(phase, errand.step, direction="back", statement=command) as facts:
+    with errand.guarded(rollout), rollout.timed(phase, errand.step, direction="back", statement=command,
+                                                 only_known_here=True) as facts:
         facts |= way.take_back(_job(rollout, errand, way, generation, _known(rollout, phase).get(way.name, {})))
 
 
@@ -172,7 +175,7 @@ def _by_hand(rollout: Rollout, phase: Phase, what: str, call: str, direction: st
             rollout.ledger.set_phase(phase, "waiting", {"reason": waiting.reason, "remedy": waiting.remedy})
         raise
     before({})
-    with rollout.timed(phase, "confirmed by hand", direction=direction) as facts:
+    with rollout.timed(phase, "confirmed by hand", direction=direction, only_known_here=True) as facts:
         facts["deployed_by"] = who
     return f"confirmed by {who}"
 

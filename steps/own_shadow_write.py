@@ -60,8 +60,10 @@ def enable(rollout: Rollout) -> Outcome:
         return Outcome.ALREADY_DONE
     needs_sync(rollout)
     rollout.check_owner()
+    ended = _errand("on").ended_well(rollout, command)
     rollout.ledger.set_phase(PHASE, "running", {APPLICATION: ASKED_ON})
-    _run(rollout, command, "on")
+    if not ended:
+        _run(rollout, command, "on")
     rollout.ledger.set_phase(PHASE, "running", {APPLICATION: ON})
     return Outcome.DONE
 
@@ -77,8 +79,11 @@ def disable(rollout: Rollout) -> Outcome:
         return Outcome.ALREADY_DONE
     prepared_to_go_back(rollout)
     rollout.check_owner()
+    command = str(rollout.plan.shadow_write.disable_command)
+    ended = _errand("off").ended_well(rollout, command)
     rollout.ledger.set_phase(PHASE, "going back", {APPLICATION: ASKED_OFF})
-    _run(rollout, str(rollout.plan.shadow_write.disable_command), "off")
+    if not ended:
+        _run(rollout, command, "off")
     rollout.ledger.set_phase(PHASE, "going back")
     return Outcome.DONE
 
@@ -115,10 +120,14 @@ def _lost(rollout: Rollout) -> tuple[str, str, str]:
     return f"plan {rollout.plan.id}", reason, "set both again as they were, then the same command continues"
 
 
+def _errand(switch: str) -> Errand:
+    return Errand(PHASE, f"the application's own shadow write {switch}", "forward" if switch == "on" else "back", f"it may be {switch}")
+
+
 def _run(rollout: Rollout, command: str, switch: str) -> None:
-    direction, deadline_s = "forward" if switch == "on" else "back", rollout.plan.shadow_write.deadline_s
-    errand = Errand(PHASE, f"the application's own shadow write {switch}", direction, f"it may be {switch}")
-    with errand.guarded(rollout), rollout.timed(PHASE, errand.step, direction=direction, statement=command) as facts:
+    errand, deadline_s = _errand(switch), rollout.plan.shadow_write.deadline_s
+    with errand.guarded(rollout), rollout.timed(PHASE, errand.step, direction=errand.direction, statement=command,
+                                                 only_known_here=True) as facts:
         code, output = run_command(command, deadline_s, {
             "ROLLOUT_PLAN": rollout.plan.id, "ROLLOUT_TABLE": rollout.table, "ROLLOUT_GENERATION": "v1", "ROLLOUT_SHADOW_WRITE": switch},
             errand.begins(rollout))

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from steps import cancellable, cancellation, catalogue, control, rehearsal, server_trouble, sync, tenure, waits
+from steps import cancellable, cancellation, catalogue, control, on_record, rehearsal, server_trouble, sync, tenure, waits
 from steps.agreement import Pair
 from steps.errors import Refused, StatementFailed
 from steps.hold import Limits
@@ -145,16 +145,16 @@ class Rollout:
     def say(self, what: str, **fields: Any) -> None:
         log.info(what, plan=self.plan.id, table=self.table, **fields)
 
-    def record(self, event: Event, age_s: float = 0) -> None:
-        """Ledger first, then whoever listens (Prefect's artifacts, the terminal)."""
+    def record(self, event: Event, age_s: float = 0, *, only_known_here: bool = False) -> None:
+        """Ledger first, then whoever listens (Prefect's artifacts, the terminal); *only_known_here*: :func:`steps.on_record.put`."""
         if self._later is not None:
             self._later.append((waits.now_s(), event))
             return
-        self.record_now(event, age_s)
+        self.record_now(event, age_s, only_known_here=only_known_here)
 
-    def record_now(self, event: Event, age_s: float = 0) -> None:
+    def record_now(self, event: Event, age_s: float = 0, *, only_known_here: bool = False) -> None:
         """The same at once, for what others must find even if this tool is killed while it waits for a gap."""
-        self.ledger.record(event, age_s)
+        (on_record.put if only_known_here else Ledger.record)(self.ledger, event, age_s)
         extra = {"ms": round(event.duration_ms, 1)} if event.duration_ms is not None else {}
         extra |= {"rows": event.rows} if event.rows is not None else {}
         log.info(event.outcome, phase=event.phase, step=event.step, direction=event.direction, **extra)
@@ -180,7 +180,7 @@ class Rollout:
 
     @contextmanager
     def timed(self, phase: Phase, step: str, *, direction: str = "forward", statement: str | None = None,
-              outcome: str = "done") -> Iterator[dict[str, Any]]:
+              outcome: str = "done", only_known_here: bool = False) -> Iterator[dict[str, Any]]:
         """Record a statement or step with its duration; put `rows` or details into what this yields. Errors are recorded too."""
         facts: dict[str, Any] = {}
         began = waits.now_s()
@@ -193,7 +193,8 @@ class Rollout:
                                   detail={"error": shown(text)[:1000]}))
             raise
         rows, what = facts.pop("rows", None), facts.pop("outcome", outcome)
-        self.record(Event(phase.value, step, what, direction, statement, (waits.now_s() - began) * 1000, rows, facts))
+        ended = Event(phase.value, step, what, direction, statement, (waits.now_s() - began) * 1000, rows, facts)
+        self.record(ended, only_known_here=only_known_here)
 
 
 @contextmanager

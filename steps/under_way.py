@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from steps import processes
-from steps.errors import OwnershipLost, RolloutError
+from steps.another_session import PATIENT, over_another
+from steps.errors import ConnectionLost, OwnershipLost, RolloutError
 from steps.ledger import Event, Ledger
-from steps.mysql import VALUE
-from steps.phase import Phase
+from steps.mysql import VALUE, shown
+from steps.phase import Outcome, Phase
 from steps.rollout import Rollout
 
 UNDER_WAY, TABLE_LOST, RECKONED = "under way", "table lost", "reckoned with"
+PROCESS_OF = "process of "
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Errand:
 
     def begins(self, rollout: Rollout) -> Callable[[int], None]:
         """For `run_command`: the process is on record before it does anything."""
-        return lambda pid: rollout.record_now(self._event(UNDER_WAY, processes.described(pid)))
+        return lambda pid: rollout.record_now(self._event(UNDER_WAY, processes.described(pid), PROCESS_OF))
 
     @contextmanager
     def guarded(self, rollout: Rollout) -> Iterator[None]:
@@ -47,30 +49,54 @@ class Errand:
         try:
             yield
         except BaseException as error:
-            lost = self._lost(rollout)
+            lost = self._lost(rollout, ended=isinstance(error, ConnectionLost) and error.subject == self.step)
             if isinstance(error, Exception) and lost:
                 raise lost from None
             raise
-        lost = self._lost(rollout)
+        lost = self._lost(rollout, ended=True)
         if lost:
             raise lost
 
-    def _lost(self, rollout: Rollout) -> OwnershipLost | None:
+    def ended_well(self, rollout: Rollout, statement: str | None) -> bool:
+        """
+        Whether the run that marked the phase last has this on record as done, by the same *statement*, and nothing that it did after it:
+        its connections were lost, or it was killed, before it could say so in the phase. Reads only.
+        """
+        ledger = rollout.ledger
+        run_id = ledger.phases().get(self.phase, {}).get("run_id")
+        rows = ledger.read(f"SELECT step, direction, outcome, statement FROM {ledger.table('event')} WHERE table_schema = {VALUE} AND "
+                           f"table_name = {VALUE} AND plan_id = {VALUE} AND run_id = {VALUE} AND phase = {VALUE} AND outcome <> {VALUE} "
+                           "ORDER BY id DESC LIMIT 1", *ledger.key, run_id, self.phase.value, TABLE_LOST)
+        return rows == [(self.step, self.direction, Outcome.DONE.value, shown(statement) if statement else None)]
+
+    def _lost(self, rollout: Rollout, *, ended: bool) -> OwnershipLost | None:
         lost = _not_ours(rollout)
         if not lost:
             return None
-        rollout.record_now(self._event(TABLE_LOST, {"why": lost.reason, "brings": self.brings}))
-        return OwnershipLost(lost.subject, f"{lost.reason} while {self.step} was under way: it was ended, and {self.brings} all the same",
+        with suppress(ConnectionLost):  # it is on record over another connection, or none can be had
+            rollout.record_now(self._event(TABLE_LOST, {"why": lost.reason, "brings": self.brings}), only_known_here=True)
+        became = f"it came to its end, and {self.brings}" if ended else f"it was ended, and {self.brings} all the same"
+        return OwnershipLost(lost.subject, f"{lost.reason} while {self.step} was under way: {became}",
                              f"make sure what lives, and see who has the table: `rollout status {rollout.plan.id}`. This is on record: the "
                              "same command continues, and asks a person where another run has gone on meanwhile")
 
-    def _event(self, outcome: str, detail: dict[str, Any]) -> Event:
-        return Event(self.phase.value, self.step, outcome, self.direction, detail=detail)
+    def _event(self, outcome: str, detail: dict[str, Any], before: str = "") -> Event:
+        return Event(self.phase.value, before + self.step, outcome, self.direction, detail=detail)
 
 
 def _not_ours(rollout: Rollout) -> OwnershipLost | None:
-    owner = rollout.owner
-    return (owner.gone() or owner.lost(rollout.ledger.session)) if owner else None
+    owner, session = rollout.owner, rollout.ledger.session
+    if not owner:
+        return None
+    try:
+        owner.check(session)
+    except ConnectionLost:
+        return over_another(rollout.target, owner.lost, tries=PATIENT) or owner.gone()
+    except OwnershipLost as lost:
+        return lost
+    except RolloutError:
+        return owner.gone()
+    return owner.gone()
 
 
 @dataclass(frozen=True)
@@ -106,13 +132,13 @@ def unsettled(ledger: Ledger) -> list[Unsettled]:
     event = ledger.table("event")
     settled = f"SELECT IFNULL(MAX(s.id), 0) FROM {event} s WHERE {key('s')} AND s.outcome = {VALUE}"
     ended = (f"SELECT 1 FROM {event} c WHERE {key('c')} AND c.id > e.id AND c.run_id = e.run_id AND c.phase = e.phase AND "
-             f"c.direction = e.direction AND c.step = e.step AND c.outcome <> {VALUE}")
+             f"c.direction = e.direction AND CONCAT({VALUE}, c.step) = e.step")
     rows = ledger.read(
         f"SELECT e.run_id, e.at, e.phase, e.direction, e.step, e.outcome, e.detail FROM {event} e WHERE {key('e')} AND e.id > ({settled}) "
         f"AND (e.outcome = {VALUE} OR e.outcome = {VALUE} AND NOT EXISTS ({ended})) ORDER BY e.id",
-        *ledger.key, *ledger.key, RECKONED, TABLE_LOST, UNDER_WAY, *ledger.key, UNDER_WAY)
-    return [Unsettled(str(run), f"{at} UTC", Phase(phase), str(direction), str(step), str(outcome), json.loads(detail))
-            for run, at, phase, direction, step, outcome, detail in rows]
+        *ledger.key, *ledger.key, RECKONED, TABLE_LOST, UNDER_WAY, *ledger.key, PROCESS_OF)
+    return [Unsettled(str(run), f"{at} UTC", Phase(phase), str(direction), str(step).removeprefix(PROCESS_OF), str(outcome),
+                      json.loads(detail)) for run, at, phase, direction, step, outcome, detail in rows]
 
 
 def told(ledger: Ledger) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -101,7 +102,7 @@ def test_a_run_that_loses_its_lock_ends_its_deploy_command_and_says_what_may_be_
     assert "nothing is half done" not in output
     assert not Path(f"/proc/{number}").exists()
     assert not (stage.folder / "go.done").exists()
-    assert outcomes(stage) == [("command for v1", "forward", "under way"), ("command for v1", "forward", "table lost")]
+    assert outcomes(stage) == [("process of command for v1", "forward", "under way"), ("command for v1", "forward", "table lost")]
     assert "v1 may be out" in stage.standing()["next"]
 
     assert to_v0(stage).outcome == "done"
@@ -183,10 +184,10 @@ def test_a_run_that_is_killed_before_its_command_is_on_record_starts_none(stage:
 
 
 def _refused_for(outcome: str, real: Callable[..., None]) -> Callable[..., None]:
-    def record(self: Rollout, event: object, age_s: float = 0) -> None:
+    def record(self: Rollout, event: object, *rest: object, **more: object) -> None:
         if getattr(event, "outcome", "") == outcome:
             raise RuntimeError("killed here")
-        real(self, event, age_s)
+        real(self, event, *rest, **more)
 
     return record
 
@@ -229,6 +230,53 @@ def test_the_applications_own_shadow_write_ends_with_the_lock(stage: Stage, monk
     (stage.folder / "go").touch()
     assert stage.run(Through.SHADOW_WRITE).outcome == "done"
     assert stage.phase("shadow_write")[1]["application"] == "writes both sides"
+
+
+def kills_the_tool(stage: Stage) -> str:
+    """A part of a command that ends every session of the tool's, and its own last one."""
+    url = stage.target.url
+    script = stage.folder / "kill.py"
+    script.write_text(
+        "import pymysql\n"
+        f"c = pymysql.connect(host={url.host!r}, port={url.port!r}, user={url.username!r}, password={str(url.password or '')!r}).cursor()\n"
+        'c.execute("SELECT t.PROCESSLIST_ID FROM performance_schema.threads t JOIN performance_schema.session_connect_attrs a USING "\n'
+        f"          \"(PROCESSLIST_ID) WHERE a.ATTR_NAME = 'program_name' AND a.ATTR_VALUE = 'mysql-rollout' AND t.PROCESSLIST_DB = "
+        f"'{stage.target.schema}'\")\n"
+        "for (number,) in c.fetchall():\n    c.execute(f'KILL {number}')\n")
+    return f"{sys.executable} {script}"
+
+
+@pytest.mark.parametrize("through", [Through.DEPLOY, Through.SHADOW_WRITE])
+def test_a_command_that_ended_well_though_every_connection_was_lost_is_on_record_and_not_run_again(stage: Stage, through: Through) -> None:
+    lost = f"{kills_the_tool(stage)} && echo once >> {stage.folder}/done"
+    deploying = {"command": lost if through is Through.DEPLOY else "true", "rollback_command": "true"}
+    stage.plan(**deploying, shadow_write={"enable_command": lost, "disable_command": "true"} if through is Through.SHADOW_WRITE else None)
+
+    process = stage.process("run", "--through", through.value)
+    output, _ = process.communicate(timeout=SOON_S)
+
+    assert process.returncode == 4, output
+    assert "INSERT INTO" not in output
+    assert "it came to its end, and" in output
+    assert "make sure what lives, and see who has the table" in output
+    step = "command for v1" if through is Through.DEPLOY else "the application's own shadow write on"
+    assert stage.app.rows("SELECT outcome FROM _rollout_event WHERE step LIKE CONCAT('%%', %s) ORDER BY id", step) == [
+        ("under way",), ("done",), ("table lost",)]
+    assert (stage.exit_code(), stage.phase(through.value)[0]) == (4, "running")
+    assert nothing_held(stage) == []
+
+    assert stage.run(through).outcome == "done"
+    assert ((stage.folder / "done").read_text(), stage.phase(through.value)[0]) == ("once\n", "done")
+
+
+def test_a_command_that_ended_well_before_its_health_failed_is_run_again(stage: Stage) -> None:
+    stage.plan(command=f"echo once >> {stage.folder}/done", health_command=f"test -e {stage.folder}/well", health_every_s=1, deadline_s=1)
+    with pytest.raises(WaitingForPerson):
+        stage.run()
+    (stage.folder / "well").touch()
+
+    assert stage.run().outcome == "done"
+    assert (stage.folder / "done").read_text() == "once\nonce\n"
 
 
 @pytest.mark.parametrize("lanes", [1, 2])
