@@ -106,9 +106,9 @@ def test_a_run_whose_sessions_are_opening_is_cancelled_not_refused(frozen_one: S
     hook = OPENING.format(came=str(came))
     url = on_it.target.url.render_as_string(hide_password=False)
     freeze(frozen_one)
-    process = subprocess.Popen([sys.executable, "-c", hook + "from flows.cli.app import main; main()", "run", str(on_it.folder),
-                                "--through", "deploy", "--no-prefect", "--by", "t", "--reason", "r"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               text=True, env={**os.environ, "ROLLOUT_DATABASE_URL": url})
+    words = ["run", str(on_it.folder), "--through", "deploy", "--no-prefect", "--by", "t", "--reason", "r"]
+    process = subprocess.Popen([sys.executable, "-c", f"{hook}from flows.cli.app import main; main()", *words], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, env={**os.environ, "ROLLOUT_DATABASE_URL": url})
     until(came.exists)
 
     cancelled_on_it(process, frozen_one)
