@@ -34,8 +34,8 @@ def desk(request: Request, database: Database, confirm: Callable[[str], bool | s
     person = Person(request.by, request.reason, request.deployed_by, confirm)
     accepted = frozenset([*request.accept, *(["blockers"] if request.end_blockers else [])])
     beside = partial(Session, database, read_timeout_s=KILL_WITHIN_S)
-    with cancellation.heeded(lambda: cancellable.end_lasting(database, beside)), opened(plan, database, person, accepted) as rollout, \
-            holder_named(rollout):
+    with cancellation.heeded(lambda: cancellable.end_lasting(database, beside), cancellable.cut_lasting), \
+            opened(plan, database, person, accepted) as rollout, holder_named(rollout):
         rollout.told = told
         if request.end_blockers:
             rollout.blocked = end_blockers.ender(rollout)

@@ -30,6 +30,8 @@ class Sent(Protocol):
 
     def value(self, sql: str, *values: Any) -> Any: ...
 
+    def cut(self) -> None: ...
+
 
 _spared: weakref.WeakSet[Sent] = weakref.WeakSet()
 _out: dict[int, tuple[Sent, float]] = {}
@@ -50,27 +52,50 @@ def statement(session: Sent) -> Iterator[None]:
         Cancelled: before it is sent; in place of the server's 1317; or of an answer that was cut short, as SLEEP's is without an error.
     """
     if session in _spared:
-        yield
+        with _waited_for(session):
+            yield
         return
     cancellation.edge(only_main=True)
-    _out[id(session)] = session, waits.now_s()
     _ended.discard(id(session))
     try:
-        yield
+        with _waited_for(session):
+            yield
     except Exception as error:
         if error.args[:1] == (INTERRUPTED,):
             cancellation.edge(only_main=True)
         raise
-    finally:
-        _out.pop(id(session), None)
     if id(session) in _ended:
         cancellation.edge(only_main=True)
 
 
+@contextmanager
+def _waited_for(session: Sent) -> Iterator[None]:
+    _out[id(session)] = session, waits.now_s()
+    try:
+        yield
+    finally:
+        _out.pop(id(session), None)
+
+
+def _lasting() -> list[Sent]:
+    """Sessions that have waited for an answer for a moment."""
+    return [session for session, since_s in tuple(_out.values()) if waits.now_s() - since_s >= LASTS_S]
+
+
+def cut_lasting() -> None:
+    """
+    End every connection that has waited for an answer for a moment, spared ones too: whoever waits gets ConnectionLost.
+
+    For the way out of a run on a server that does not answer. It lets go of what it holds for us as after a kill -9. Safe to repeat.
+    """
+    for session in _lasting():
+        session.cut()
+
+
 def end_lasting(target: Target, beside: Callable[[], AbstractContextManager[Sent]]) -> None:
     """Over a session *beside* end each statement on *target*'s server that has been out for a moment. Best effort; safe to repeat."""
-    lasting = [session for session, since_s in tuple(_out.values()) if waits.now_s() - since_s >= LASTS_S
-               and session.target.url.set(database=None) == target.url.set(database=None)]
+    lasting = [session for session in _lasting()
+               if session not in _spared and session.target.url.set(database=None) == target.url.set(database=None)]
     if not lasting:
         return
     with suppress(RolloutError), beside() as killer:

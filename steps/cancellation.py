@@ -19,6 +19,7 @@ import structlog
 
 LOOK_EVERY_S = 0.1
 END_EVERY_S = 0.5
+JOINED_WITHIN_S = 1.0
 PATIENCE_S = 10.0  # after that no edge is waited for; a runner of Prefect's kills after 30 s
 CANCELLED_BY = "cancelled by "
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -91,11 +92,12 @@ def asks_anew() -> bool:
 
 
 @contextmanager
-def heeded(end_statements: Callable[[], None]) -> Iterator[None]:
+def heeded(end_statements: Callable[[], None], cut: Callable[[], None] = lambda: None) -> Iterator[None]:
     """
     Until it ends SIGINT and SIGTERM are heeded at edges. Only in the main thread, and only the outermost; else nothing changes.
 
-    *end_statements* is called, from another thread and as often as need be, to end statements that have run for a while.
+    *end_statements* is called, from another thread and as often as need be, to end statements that have run for a while; *cut*, once
+    nobody has patience any more and also on the way out, to end the waiting for answers that do not come.
     """
     if _asked.heeding or threading.current_thread() is not threading.main_thread():
         yield
@@ -103,9 +105,11 @@ def heeded(end_statements: Callable[[], None]) -> Iterator[None]:
     _asked.by, _asked.raised, _asked.at_once, _asked.heeding = "", False, False, True
     ended = threading.Event()
     beside = threading.Thread(target=_end_what_runs, args=(ended,), name="rollout-cancel", daemon=True)
+    impatient = threading.Thread(target=_cut_what_waits, args=(ended, cut), name="rollout-cut", daemon=True)
     handlers = [signal.signal(number, _mark) for number in SIGNALS]
     try:
         beside.start()
+        impatient.start()
         with ended_by(end_statements):
             yield
     finally:
@@ -114,7 +118,8 @@ def heeded(end_statements: Callable[[], None]) -> Iterator[None]:
             _asked.last_s = time.monotonic()  # the way out of a run that was asked to stop is no run that can be
         for number, handler in zip(SIGNALS, handlers, strict=True):
             signal.signal(number, handler)
-        beside.join()
+        impatient.join()
+        beside.join(JOINED_WITHIN_S)  # it may be opening a session on a server that does not answer
         _asked.by, _asked.raised, _asked.at_once, _asked.heeding = "", False, False, False
 
 
@@ -147,6 +152,16 @@ def _mark(number: int, _frame: FrameType | None) -> None:
         edge()
 
 
+def _cut_what_waits(ended: threading.Event, cut: Callable[[], None]) -> None:
+    """Apart from :func:`_end_what_runs`, which a server that does not answer holds up."""
+    asked_s = 0.0
+    while not ended.wait(LOOK_EVERY_S):
+        if _asked.by:
+            asked_s = asked_s or time.monotonic()
+            if time.monotonic() - asked_s >= PATIENCE_S:
+                cut()
+
+
 def _end_what_runs(ended: threading.Event) -> None:
     waited_s = 0.0
     while not ended.wait(LOOK_EVERY_S):
@@ -159,10 +174,11 @@ def _end_what_runs(ended: threading.Event) -> None:
 
 def _end_once(ended: threading.Event, waited_s: float) -> float:
     """End what runs now, wait a moment; how long has been waited by then."""
+    began_s = time.monotonic()
     for end in tuple(_asked.enders):
         end()
-    if waited_s >= PATIENCE_S:
+    if waited_s >= PATIENCE_S and not ended.is_set():
         _asked.at_once = True
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
     ended.wait(END_EVERY_S)
-    return waited_s + END_EVERY_S
+    return waited_s + time.monotonic() - began_s

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import URL
 
-from steps import tls
+from steps import cancellation, tls
 from steps.errors import StatementFailed, Unreachable
 from steps.target import Target
 
@@ -63,7 +63,11 @@ def refused(target: Target, error: BaseException, failure: StatementFailed) -> U
     What the driver's *error*, told as *failure*, means at the door: nothing was sent to the server but a greeting, so nothing was touched.
 
     The driver tells a certificate that will not do as an address that cannot be reached (2003), and keeps the cause beside it.
+
+    Raises:
+        Cancelled: the run was asked to stop meanwhile, which is what its person hears.
     """
+    cancellation.edge(only_main=True)
     cause = getattr(error, "original_exception", error)
     reason, remedy = failure.reason, REMEDIES.get(failure.errno, _ANYWAY)
     if isinstance(cause, ssl.SSLCertVerificationError):

@@ -31,7 +31,7 @@ def load(name: str, overrides: Sequence[str] = ()) -> Plan:
         PlanInvalid: the text is wrong; names file and line.
     """
     path = _find(name)
-    text = plan_files.read(path)
+    text = plan_files.inside(path, path.name, "the plan", 1)
     data = plan_files.parsed(path, text)
     for override in overrides:
         _override(data, override)
@@ -49,7 +49,8 @@ def _find(name: str) -> Path:
     for path in (Path(name), Path(name) / "plan.toml"):
         try:
             if path.is_file():
-                return path.resolve()
+                # A file is named by whoever runs it, wherever it leads; what lies in a folder may be somebody else's link out of it.
+                return path.resolve() if path == Path(name) else path.parent.resolve() / path.name
         except OSError as error:
             raise WrongUsage(f"PLAN {name[:200]}", f"cannot be looked at: {error.strerror or type(error).__name__}",
                              "check the path and its rights") from None

@@ -82,17 +82,17 @@ class Scene:
 
     def kill(self) -> None:
         """As `kill -9` does."""
-        self._signal(signal.SIGKILL)
+        self.send(signal.SIGKILL)
 
     def freeze(self) -> None:
         """The tool's machine stands still; its connections stay."""
-        self._signal(signal.SIGSTOP)
+        self.send(signal.SIGSTOP)
 
     def thaw(self) -> None:
         """Safe to repeat."""
-        self._signal(signal.SIGCONT)
+        self.send(signal.SIGCONT)
 
-    def _signal(self, number: int) -> None:
+    def send(self, number: int) -> None:
         """A victim that has ended already is passed over."""
         if self.ended is None:
             with suppress(ProcessLookupError):

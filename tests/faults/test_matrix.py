@@ -13,14 +13,16 @@ import pytest
 
 from tests.faults import world
 from tests.faults.judge import judged
-from tests.faults.kinds import KINDS, surrounded
-from tests.faults.points import spread
+from tests.faults.kinds import KINDS, Kind, surrounded
+from tests.faults.points import Point, spread
 from tests.faults.world import World
 
 HERE = ("tool killed in a statement", "tool killed, its statement goes on", "server killed and back", "server killed in a statement",
         "connection killed: worker", "connection killed: ledger", "connection killed: lock", "connections killed: all",
         "answer lost: worker", "rows locked", "table held for a while", "everything read-locked", "deadlock", "super_read_only",
-        "two operators: run", "lock lost and taken over", "owner dead without a word", "Prefect's API never there")
+        "two operators: run", "lock lost and taken over", "owner dead without a word", "Prefect's API never there",
+        "asked to stop: SIGTERM", "asked to stop without end")
+IN_THE_COMMAND = ("asked to stop: SIGINT", "tool killed", "lock lost and taken over", "connections killed: all")
 FORWARD, BACK = ("run", "cleanup"), ("back-cleanup", "back-drop")
 
 
@@ -38,6 +40,20 @@ def test_after_a_fault_the_same_command_ends_as_if_nothing_had_happened(here: Wo
     fitting = [found for command in ways if (found := spread(here.known(command)[0], 1, turn, kind.fits))]
     [point] = fitting[turn // 2 % len(fitting)]
 
+    _ends_as_if_nothing_had_happened(here, kind, point)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", IN_THE_COMMAND)
+def test_and_so_it_does_when_the_fault_strikes_while_a_program_of_the_plan_is_at_work(here: World, name: str) -> None:
+    turn = IN_THE_COMMAND.index(name)
+    commands = ("run", "cleanup", "back", "back-cleanup")
+    point = next(point for point in here.known(commands[turn % len(commands)])[0] if point.name == "in the command")
+
+    _ends_as_if_nothing_had_happened(here, KINDS[name], point)
+
+
+def _ends_as_if_nothing_had_happened(here: World, kind: Kind, point: Point) -> None:
     with surrounded(here, kind) as seen:
         verdict = judged(seen, kind, point)
 

@@ -27,22 +27,21 @@ import pymysql
 from sqlalchemy import make_url
 
 from flows import actions
-from flows.cli import performing
+from flows.cli import leaving, performing
 from flows.cli.ending import Ending
 from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest, Target, Through
 from steps import rehearsal, waits
+from steps.cancellation import Cancelled
 from steps.errors import RolloutError
 from steps.ownership import HEARTBEAT_S, Ownership
 from steps.target import ENVIRONMENT, target_of
-from tests.faults import impatience, tool_sessions
+from tests.faults import impatience, in_command, tool_sessions
 from tests.faults.boundaries import CHUNK_ROWS, Boundaries, install
 
 WHO = {"plan": "ai_analysis_job", "by": "tester", "reason": "killed and run again", "database": "command line"}
-SETTINGS = ("deploy.command=true", "deploy.rollback_command=true", "cleanup.deploy=true", "cleanup.rollback_deploy=true",
-            "shadow_write.enable_command=true", "shadow_write.disable_command=true",
-            "cleanup.min_age_s=0", "cleanup.observe_s=0", "cleanup.cooling_s=0", f"backfill.first_chunk_rows={CHUNK_ROWS}",
-            f"backfill.largest_chunk_rows={CHUNK_ROWS}", "backfill.target_ms=5000")
+SETTINGS = (*in_command.SETTINGS, "cleanup.min_age_s=0", "cleanup.observe_s=0", "cleanup.cooling_s=0",
+            f"backfill.first_chunk_rows={CHUNK_ROWS}", f"backfill.largest_chunk_rows={CHUNK_ROWS}", "backfill.target_ms=5000")
 ACCEPTED = ("cleanup", "cleanup-unseen", "discard-added", "failover", "rename-in-place")
 COMMANDS: dict[str, tuple[str, dict[str, Any]]] = {
     "run": ("run", {"through": Through.SHADOW_WRITE}),
@@ -103,6 +102,8 @@ def child(asked: dict[str, Any], tell: Tell, word: int | None = None) -> int:
     point = Boundaries(asked.get("series", "live"), asked.get("at", 0), boundary.reached, boundary.next_word,
                        name=asked.get("name", ""))
     install(point)
+    in_command.install(point, asked.get("log", "/tmp/victim"))  # noqa: S108  # run by hand
+    leaving.stoppable()
     if asked.get("impatient"):
         impatience.install()
     Ownership.__init__.__defaults__ = (asked.get("heartbeat_s", HEARTBEAT_S),)
@@ -115,11 +116,14 @@ def child(asked: dict[str, Any], tell: Tell, word: int | None = None) -> int:
         rehearsal.rehearse = lambda *args: _kept(real(*args), Path(remember))
     try:
         said, code = carry_out(asked["command"], asked.get("settings", []), prefect=asked.get("prefect", False)), 0
+    except Cancelled as asked_to_stop:
+        said, code = f"Cancelled: {asked_to_stop}", asked_to_stop.exit_code
     except RolloutError as error:
         said, code = f"{type(error).__name__}: {error}", error.exit_code
     except BaseException as error:
         tell({"said": f"a fault in the tool: {error!r}", **boundary.facts})
         raise
+    leaving.unstoppable()
     tell({"passed": point.passed, "said": said, **boundary.facts})
     return code
 

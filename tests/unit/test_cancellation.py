@@ -78,3 +78,30 @@ def test_each_lane_stops_at_its_own_edge_and_the_main_thread_at_its_own() -> Non
         with pytest.raises(Cancelled):
             cancellation.edge()
     assert stopped == ["cancelled by SIGTERM"] * 2
+
+
+def test_once_patience_is_over_what_waits_is_cut_on_the_way_out_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cancellation, "PATIENCE_S", 0.2)
+    cut = threading.Event()
+
+    with cancellation.heeded(lambda: None, cut.set):
+        assert not cut.wait(0.5)  # nobody has asked
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(Cancelled):
+            waits.sleep_s(60)
+        assert cut.wait(30)  # as a record waits for its answer
+
+
+def test_signals_soon_after_one_ask_for_nothing_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cancellation, "_asked", cancellation._Asked())
+    assert [cancellation.asks_anew() for _ in range(3)] == [True, False, False]
+
+    monkeypatch.setattr(cancellation, "PATIENCE_S", 0.0)
+    assert cancellation.asks_anew()
+
+    monkeypatch.undo()
+    with cancellation.heeded(lambda: None):
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(Cancelled):
+            cancellation.edge()
+    assert not cancellation.asks_anew()  # on the way out

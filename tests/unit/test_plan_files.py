@@ -71,6 +71,22 @@ def test_a_link_to_a_folder_outside_is_followed_by_no_pattern(tmp_path: Path) ->
     assert "lies outside the plan's folder" in refused(tmp_path / "plan").reason
 
 
+def test_a_plan_that_is_itself_a_link_out_of_its_folder_is_refused_unread(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("password = s3cret, and no TOML")
+    (tmp_path / "plan").mkdir()
+    written(tmp_path / "plan")
+    plan = tmp_path / "plan" / "plan.toml"
+    inside = plan.rename(tmp_path / "plan" / "of_today.toml")
+
+    plan.symlink_to(tmp_path / "secret")
+    error = refused(tmp_path / "plan")
+    assert "plan.toml lies outside the plan's folder" in error.reason
+    assert "s3cret" not in str(error)
+    plan.unlink()
+    plan.symlink_to(inside.name)  # as Kubernetes mounts one
+    assert plan_loader.load(str(tmp_path / "plan")).table
+
+
 def link_to_a_device(path: Path) -> None:
     path.symlink_to("/dev/zero")
 

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from tests.faults.kinds import clock, cockpit, connections, disk, failover, locks, network, operators, read_only, server, tool
+from tests.faults.kinds import clock, cockpit, connections, disk, failover, locks, network, operators, read_only, server, signals, tool
 from tests.faults.kinds.kind import Kind, anywhere, owned
 from tests.faults.world import World
 
 __all__ = ["KINDS", "Kind", "anywhere", "owned", "surrounded"]
-MODULES = (tool, server, connections, network, locks, read_only, operators, failover, disk, clock, cockpit)
+MODULES = (tool, signals, server, connections, network, locks, read_only, operators, failover, disk, clock, cockpit)
 KINDS: dict[str, Kind] = {kind.name: kind for module in MODULES for kind in module.KINDS}
 
 
