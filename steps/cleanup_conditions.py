@@ -50,7 +50,8 @@ def _parity(rollout: Rollout, look: dict[str, Any], now: clocks.Moment) -> list[
     if not rollout.plan.filled_columns:
         return []
     if look.get("differing"):
-        return [f"parity is lost: {look['differing']} rows disagree (keys: {', '.join(look['keys'])})"]
+        keys = ", ".join(look.get("keys", []))
+        return [f"parity is lost: {look['differing']} rows disagree" + (f" (keys: {keys})" if keys else "")]
     at = str(look["at"]) if look.get("complete") else every_row_at(rollout)
     if clocks.recorded(at, None).plus(FRESH_S).has_come(now):
         return [f"every row was last looked at {at}, more than a day ago: `rollout watch {rollout.plan.id}`"]

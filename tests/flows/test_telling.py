@@ -128,7 +128,7 @@ def test_a_run_is_told_whole_with_its_own_times_and_a_second_time_nothing_is(led
     assert [one.id for one in known["010_add"].task_inputs["__parents__"]] == [known["1. pre_deploy"].id]
     assert [one.id for one in known["2. deploy"].task_inputs["wait_for"]] == [known["1. pre_deploy"].id]
     [page] = pages(api, told.id)
-    assert "| 010_add | done | 1500 | 3 |" in page.data
+    assert "| 010_add | done | 1,500 | 3 |" in page.data
     assert "ALTER TABLE t -- ***" in page.data
     assert SECRET not in json.dumps([page.data, told.parameters, told.state.message], default=str)
 
