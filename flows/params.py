@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from steps.phase import Phase
 
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500, pattern=r"\S")]
+"""Blanks alone are refused by the form already, before there is a run."""
 NO_REASON = "none given"
 FORM: Any = Field(json_schema_extra={"title": "What is asked"})
 """The one parameter of a flow; without it the form would stand under the parameter's name."""
@@ -79,13 +81,13 @@ class Asked(BaseModel):
 
     plan: Words = Field(title="Plan", examples=["ai_analysis_job"], description="A shipped plan's name, such as `ai_analysis_job`, or "
                         "a plan folder or file on the worker's disk.")
-    by: Words = Field(title="Who asks", examples=["ann"], description="Your name. It stands in the audit trail.")
+    by: Said = Field(title="Who asks", examples=["ann"], description="Your name. It stands in the audit trail.")
 
 
 class Request(Asked):
     """What every changing command needs to know."""
 
-    reason: Words = Field(title="Why", examples=["CHG-1234"], description="A reason or the number of a change. It stands in the audit "
+    reason: Said = Field(title="Why", examples=["CHG-1234"], description="A reason or the number of a change. It stands in the audit "
                          "trail.")
     database: Words = Field(default="env", title="Database", description="`env` for ROLLOUT_DATABASE_URL of the worker, or `secret:NAME` "
                             "for a Prefect Secret block. Never a URL: parameters are stored in clear.", examples=["env", "secret:shop"],
@@ -94,8 +96,8 @@ class Request(Asked):
                                   description="As KEY=VALUE, one a line; only for this run.")
     accept: list[Words] = Field(default=[], title="Findings that are acknowledged", max_length=50, examples=[["cleanup"]],
                                 description="Keys that findings and confirmations name, such as `cleanup`. Recorded.")
-    end_blockers: bool = Field(default=False, title="End sessions in the way", description="End sessions that keep the table from a gap for"
-                               "longer than end_blockers_after_s; never heavy transactions, LOCK TABLES, DDL or backups.")
+    end_blockers: bool = Field(default=False, title="End sessions in the way", description="End sessions that keep the table from a gap "
+                               "for longer than end_blockers_after_s; never heavy transactions, LOCK TABLES, DDL or backups.")
     deployed_by: Words | None = Field(default=None, title="Deploy confirmed by", description="Only where a person deploys: who confirms "
                                       "that the deploy (or its rollback) is done.")
 

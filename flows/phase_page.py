@@ -106,5 +106,11 @@ def _accepted(events: Sequence[Row]) -> list[str]:
 
 def _decisions(events: Sequence[Row]) -> list[str]:
     """What was asked of people at this phase's gate, and what they said."""
-    return [f"- {words(event['outcome'])}, {when(event['at'])}: {words(detail_text(event['detail']), 2000)}"
+    return [f"- {words(event['outcome'])}, {when(event['at'])}" + _by_whom(event["detail"] or {})
             for event in events if event["step"] == phase_facts.GATE]
+
+
+def _by_whom(detail: dict[str, Any]) -> str:
+    said = [f"by **{words(detail['by'])}**"] if detail.get("by") else []
+    said += [words(detail["why"], 1000)] if detail.get("why") else []
+    return f": {': '.join(said)}" if said else ""

@@ -90,10 +90,11 @@ def cells(event: dict[str, Any]) -> list[str]:
 
 
 def accepted(run: dict[str, Any]) -> str:
-    """What the run was given to override; an older tool's record may lack it."""
+    """What the run was given to override, and its `--set`; an older tool's record may lack it."""
     options = run["options"] or {}
     keys = [*(options.get("accept") or []), *(["--end-blockers"] if options.get("end_blockers") else [])]
-    return f"; accepted: {', '.join(keys)}" if keys else ""
+    settings = options.get("settings") or []
+    return (f"; accepted: {', '.join(keys)}" if keys else "") + (f"; set: {', '.join(map(one_line, settings))}" if settings else "")
 
 
 def _numbers(event: dict[str, Any]) -> str:

@@ -42,8 +42,9 @@ def of_phase(name: str, rollout: Rollout, heard: Sequence[Event], error: str, be
     everything: list[Row] = []
     with suppress(RolloutError):
         everything = rollout.ledger.events()
-    same = [row for row in everything if row["phase"] == phase and (row["direction"] == direction or row["outcome"] in phase_facts.BESIDE)]
-    events = [row for row in same if row["run_id"] == rollout.ledger.run_id] or [phase_page.as_row(event) for event in heard]
+    of_it = [row for row in everything if row["phase"] == phase]
+    same = [row for row in of_it if row["direction"] == direction or row["outcome"] in phase_facts.BESIDE]
+    events = _of_this_run(of_it, same, rollout.ledger.run_id) or [phase_page.as_row(event) for event in heard]
     before = {row["run_id"] for row in same if row["outcome"] not in phase_facts.BESIDE} - {rollout.ledger.run_id}
     work = [row for row in events if row["outcome"] not in phase_facts.BESIDE and row["step"] != phase_facts.GATE]
     facts = phase_facts.of(phase, direction, work, rollout.plan.plan.planned_s.get(phase), error)
@@ -51,6 +52,19 @@ def of_phase(name: str, rollout: Rollout, heard: Sequence[Event], error: str, be
     head = phase_page.Head(f"{rollout.schema}.{rollout.table}", rollout.plan.id, rollout.person.actor, rollout.person.reason,
                            rollout.plan.plan.max_stall_ms, because)
     return phase_page.markdown(facts, head, events, len(before), pictures), facts.result
+
+
+def _of_this_run(of_it: list[Row], same: list[Row], run_id: str) -> list[Row]:
+    """
+    The phase's lines of this run: those of its direction, the triggers that came or went among them (a phase forward drops some, its way
+    back makes them), and what people decided at the gate through which it went, whichever run asked them.
+    """
+    mine = [row for row in same if row["run_id"] == run_id]
+    ids = [row["id"] for row in mine]
+    gates = {(row["detail"] or {}).get("gate") for row in mine if row["step"] == phase_facts.GATE}
+    return [row for row in of_it if row in mine or (ids and row["run_id"] == run_id and row["step"].startswith("trigger ")
+                                                    and ids[0] < row["id"] < ids[-1])
+            or (row["step"] == phase_facts.GATE and (row["detail"] or {}).get("gate") in gates)]
 
 
 def of_findings(findings: Sequence[Finding | Mapping[str, object]], accepted: frozenset[str]) -> list[dict[str, str]]:

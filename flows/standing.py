@@ -44,11 +44,8 @@ def standing(rollout: Rollout) -> dict[str, Any]:
 
 def waiting_gates(rollout: Rollout) -> list[dict[str, Any]]:
     """What waits for an answer or for its time, with the calls that answer; and what was approved and not used yet."""
-    found = approvals.read(rollout.ledger)
-    if not found:
-        return []
     now = clocks.now(rollout.session)
-    return [approvals.told(gate, rollout.plan.id) for gate in approvals.open_now(found, now)]
+    return [approvals.told(gate, rollout.plan.id) for gate in approvals.open_now(rollout.ledger, now)]
 
 
 def _schema(rollout: Rollout, *, begun: bool) -> dict[str, Any]:

@@ -34,7 +34,8 @@ class WatchRequest(Request):
 
     model_config = ConfigDict(json_schema_extra=_without_what_a_look_never_needs)
 
-    budget_s: int = Field(default=BUDGET_S, ge=1, le=3600, description="Seconds that this look may take; the next one goes on from there.")
+    budget_s: int = Field(default=BUDGET_S, ge=1, le=3600, title="Seconds for this look",
+                          description="The next look goes on from where this one ends.")
 
 
 @dataclass

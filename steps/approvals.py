@@ -20,7 +20,7 @@ from steps.errors import Refused
 from steps.ledger import Event, Ledger
 from steps.masking import masked
 from steps.mysql import VALUE
-from steps.phase import Phase
+from steps.phase import STANDS, Phase
 from steps.rollout import Rollout
 
 STEP, SOAKING = "gate", "soaking"
@@ -102,9 +102,10 @@ def latest(gates: list[Gate], phase: Phase, needs: str | None = None) -> Gate | 
                default=None)
 
 
-def open_now(gates: list[Gate], now: Moment) -> list[Gate]:
-    """Those that wait for an answer now, or have a yes that was not used yet: the last one of each phase."""
-    last = [latest(gates, phase) for phase in Phase]
+def open_now(ledger: Ledger, now: Moment) -> list[Gate]:
+    """Those that wait for an answer now, or have a yes that was not used yet: the last one of each phase that has not begun otherwise."""
+    gates, phases = read(ledger), ledger.phases()
+    last = [latest(gates, phase) for phase in Phase if phases.get(phase, {}).get("state") not in STANDS]
     return [gate for gate in last if gate and gate.state in (WAITING, APPROVED) and not gate.over(now)]
 
 
@@ -220,7 +221,8 @@ def told(gate: Gate, plan_id: str) -> dict[str, Any]:
             "answered_by": gate.answer.get("by") if gate.state != WAITING else None,
             "answered_why": gate.answer.get("why") if gate.state != WAITING else None,
             "answered_at": gate.answered_at if gate.state != WAITING else None,
-            "calls": [] if gate.state != WAITING else answer_with if gate.needs == APPROVAL else [f"rollout resume {plan_id}"]}
+            "calls": [] if gate.state != WAITING else answer_with if gate.needs == APPROVAL else
+            [f"rollout resume {plan_id} --by NAME --reason WHY"]}
 
 
 def in_words(gate: dict[str, Any]) -> str:

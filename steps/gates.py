@@ -69,11 +69,15 @@ def _begun(rollout: Rollout, phase: Phase, known: list[Gate]) -> bool:
 
 def _still(rollout: Rollout, phase: Phase, gate: Gate) -> bool:
     """Whether nothing was taken back since *gate* was opened. By what the ledger says, not by time."""
-    back = rollout.ledger.read(f"SELECT MAX(id) FROM {rollout.ledger.table('event')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
-                               f"AND plan_id = {VALUE} AND direction = 'back'", *rollout.ledger.key)
-    if back and back[0][0] is not None and int(back[0][0]) > gate.number:
+    if _went_back_since(rollout, gate):
         return False
     return rollout.ledger.phase_state(phase) in {*STANDS, "waiting"} or gate.answer.get("row") == gate_times.ledger_line(rollout, phase)
+
+
+def _went_back_since(rollout: Rollout, gate: Gate) -> bool:
+    back = rollout.ledger.read(f"SELECT MAX(id) FROM {rollout.ledger.table('event')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                               f"AND plan_id = {VALUE} AND direction = 'back'", *rollout.ledger.key)
+    return bool(back and back[0][0] is not None and int(back[0][0]) > gate.number)
 
 
 def _valid(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment) -> tuple[Gate | None, list[str]]:
@@ -83,6 +87,7 @@ def _valid(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment) -> tu
         return None, _last_words(gate)
     asked, wanted = gate.detail.get("binding") or {}, approvals.binding(rollout, phase)
     changed = [key for key, value in wanted.items() if asked.get(key) != value]
+    changed += ["what stands (a phase went back)"] if _went_back_since(rollout, gate) else []
     if not changed and not gate.over(now):
         return (gate if gate.state == APPROVED else None), []
     what, use = f"the question of {gate.since}", "answered"
@@ -102,15 +107,22 @@ def _last_words(gate: Gate | None) -> list[str]:
 
 def _by_himself(rollout: Rollout, phase: Phase, *, ask: bool) -> str | None:
     """How the person who runs cleanup approves it himself: by accept key, or typed; not where somebody else has to."""
-    if phase is not Phase.CLEANUP or rollout.plan.gates.four_eyes:
-        return None
-    try:
-        approvals.refuse_approver({"approvers": rollout.plan.gates.approvers}, [], rollout.person.actor)
-    except Refused:
+    if not _may_himself(rollout, phase):
         return None
     if ACCEPT in rollout.accepted:
         return f"--accept {ACCEPT}"
     return "typed" if ask and rollout.person.confirm and rollout.person.confirm(what_goes(rollout)) else None
+
+
+def _may_himself(rollout: Rollout, phase: Phase) -> bool:
+    """Whether who runs *phase* may approve it himself: cleanup alone, and only who is an approver."""
+    if phase is not Phase.CLEANUP or rollout.plan.gates.four_eyes:
+        return False
+    try:
+        approvals.refuse_approver({"approvers": rollout.plan.gates.approvers}, [], rollout.person.actor)
+    except Refused:
+        return False
+    return True
 
 
 def _approve_himself(rollout: Rollout, phase: Phase, how: str, now: Moment) -> str:
@@ -141,7 +153,7 @@ def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, wait
         known_asker = any(approvals.same_person(person.actor, asker) for asker in same.askers)
         if not known_asker or (detail["flow_run"] and detail["flow_run"] not in same.flow_runs):
             approvals.record(rollout, phase, WAITING, gate=gate_id, by=person.actor, why=person.reason, flow_run=detail["flow_run"])
-    call = f"rollout approve {rollout.plan.id} {phase.value} --by NAME --reason WHY" if missing else f"rollout resume {rollout.plan.id}"
+    call = f"rollout {f'approve {rollout.plan.id} {phase.value}' if missing else f'resume {rollout.plan.id}'} --by NAME --reason WHY"
     told = {"gate": gate_id, "phase": phase.value, "reasons": reasons, "needs": needs, "opens_at": detail["opens_at"],
             "until": detail["until"], "unmet": detail.get("unmet", []), "call": call}
     subject = phase.value if phase is Phase.CLEANUP else f"phase {phase.value}"
@@ -152,7 +164,7 @@ def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, wait
 def _remedy(rollout: Rollout, phase: Phase, waits: list[Wait], call: str, *, missing: bool) -> str:
     again = "then run the same command again"
     if missing:
-        himself = phase is Phase.CLEANUP and not rollout.plan.gates.four_eyes
+        himself = _may_himself(rollout, phase)
         return f"{f'add --accept {ACCEPT}, or ' if himself else ''}`{call}` (or reject) answers it; {again}"
     if not all(wait.ends for wait in waits):
         return f"remove the cause, {again}"

@@ -115,5 +115,13 @@ class Gates(Part):
         """Those that hold for *phase*; it may begin when one of them is open."""
         return tuple(window for window in self.window if phase in window.phases)
 
+    def loosened_by(self, other: Gates) -> list[str]:
+        """Keys by which *other* asks less of anybody than this: nobody may take a gate out of his own way (`--set`)."""
+        lost = {"approve": not set(self.approve) <= set(other.approve), "four_eyes": self.four_eyes and not other.four_eyes,
+                "approvers": bool(self.approvers) and not (other.approvers and set(other.approvers) <= set(self.approvers)),
+                "window": bool(self.window) and self.window != other.window, "expires_s": other.expires_s > self.expires_s,
+                "soak": any(other.soak.get(phase, 0) < seconds for phase, seconds in self.soak.items())}
+        return [key for key, is_lost in lost.items() if is_lost]
+
     def needs_approval(self, phase: Phase) -> bool:
         return phase is Phase.CLEANUP or phase in self.approve

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from steps import masking, plan_files, sql_text
 from steps.errors import PlanInvalid, WrongUsage
 from steps.plan import Plan
+from steps.plan_gates import Gates
 
 SHIPPED = Path(__file__).resolve().parent.parent / "sql"
 LOADED_KEYS = {"folder", "sql_text", "queries"}
@@ -41,8 +42,22 @@ def load(name: str, overrides: Sequence[str] = ()) -> Plan:
         plan = Plan.model_validate(data)
     except ValidationError as error:
         raise _complaint(path, text, error, overrides) from None
+    _refuse_looser_gates(plan, text, path, overrides)
     masking.keep_back(*plan.backfill.replicas)
     return plan.model_copy(update={"folder": path.parent, "sql_text": _step_sql(plan, path, text), "queries": _queries(plan, path, text)})
+
+
+def _refuse_looser_gates(plan: Plan, text: str, path: Path, overrides: Sequence[str]) -> None:
+    """
+    Raises:
+        WrongUsage: an override asks less of anybody than the gates in the plan's file.
+    """
+    if not any(override.startswith("gates.") for override in overrides):
+        return
+    loosened = Gates.model_validate(plan_files.parsed(path, text).get("gates", {})).loosened_by(plan.gates)
+    if loosened:
+        raise WrongUsage(f"--set gates.{loosened[0]}", "asks less than the gates in the plan's file", "let somebody approve, or change the "
+                         "file where everybody sees it")
 
 
 def _find(name: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -66,7 +67,7 @@ def resume(plan: PlanName, reason: Because, by: By = "", database_url: DatabaseU
 
 
 def _answer(request: Request, database: Target, phase: Through, end: Ending, *, yes: bool) -> None:
-    with actions.desk(request, database) as desk:
+    with actions.desk(request, database) as desk, _told(desk):
         said = approvals.answer(desk, phase.phase, request.by, request.reason, approve=yes, unmet=cleanup_conditions.unmet,
                                 accepted=desk.accepted)
         gate = approvals.told(said.gate, desk.plan.id)
@@ -77,6 +78,13 @@ def _answer(request: Request, database: Target, phase: Through, end: Ending, *, 
     goes_on = bool(answers) and _tell(end, said.gate.flow_runs, _input(said.gate, approve=decided))
     if decided and not goes_on:
         end.say(f"run the same command again, or `rollout resume {request.plan}`")
+
+
+def _told(desk: Rollout) -> AbstractContextManager[None]:
+    """What is decided is an event in Prefect's stream, too, where an API is configured and answers."""
+    from flows import api, events  # noqa: PLC0415  # importing Prefect takes seconds
+
+    return events.telling(desk) if api.address() and not api.why_not() else nullcontext()
 
 
 def _input(gate: Gate, *, approve: bool) -> dict[str, Any]:
@@ -104,7 +112,7 @@ def _goes_on(desk: Rollout, asked: Request, end: Ending) -> bool:
         Refused: what waits is an approval, or a person's word, which this is not.
     """
     now = clocks.now(desk.session)
-    gate = next(iter(approvals.open_now(approvals.read(desk.ledger), now)), None)
+    gate = next(iter(approvals.open_now(desk.ledger, now)), None)
     if gate and gate.state == WAITING and gate.needs == APPROVAL:
         calls = approvals.told(gate, desk.plan.id)["calls"]
         raise Refused(f"gate of {gate.phase.value}", "waits for an approval, which this is not", f"`{calls[0]}`; nothing was done")

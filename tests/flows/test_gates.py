@@ -11,6 +11,7 @@ import pytest
 from flows import actions
 from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest, Target, Through
+from flows.standing import standing
 from steps import approvals, cleanup_conditions, plan_loader, waits
 from steps.approvals import Answered
 from steps.errors import ApprovalMissing, GateClosed, Refused, RolledBack, Stopped, WaitingForPerson
@@ -196,8 +197,9 @@ def test_an_approval_that_was_not_used_in_time_is_void(stage: Stage, monkeypatch
 def test_only_the_plans_approvers_count_also_for_the_one_who_runs_cleanup(stage: Stage) -> None:
     gated(stage, 'approvers = ["ben"]')
 
-    with pytest.raises(ApprovalMissing, match="one of ben has to confirm that columns status"):
+    with pytest.raises(ApprovalMissing, match="one of ben has to confirm that columns status") as closed:
         run(stage, Through.CLEANUP, accepted=ACCEPTED)
+    assert "--accept cleanup" not in closed.value.remedy  # who is no approver is not told to approve himself
     with pytest.raises(Refused, match=r"gates.approvers are ben"):
         answered(stage, Phase.CLEANUP, by="ann")
     assert "`status`" in stage.app.create_table("job")
@@ -268,6 +270,34 @@ def test_what_was_taken_back_is_asked_for_again(stage: Stage) -> None:
         run(stage)
 
     assert trail(stage) == ["waiting", "approved", "opened", "waiting"]
+
+
+def test_a_yes_to_what_stood_before_a_way_back_is_void(stage: Stage) -> None:
+    gated(stage, "")
+    with pytest.raises(ApprovalMissing):
+        run(stage, Through.CLEANUP)
+    answered(stage, Phase.CLEANUP)
+    before = stage.app.create_table("job")
+    actions.rollback(rollout(stage, "carl"), RollbackRequest(plan=str(stage.folder), by="carl", reason="withdraw", to=Target.DEPLOY),
+                     PlainConductor())
+
+    with pytest.raises(ApprovalMissing, match=r"the approval by ben of .* is void: what stands \(a phase went back\) changed since"):
+        run(stage, Through.CLEANUP)
+
+    assert stage.app.create_table("job") == before
+    assert states(stage)["shadow_write"] == "done"
+    assert trail(stage, "cleanup") == ["waiting", "approved", "expired", "waiting"]
+
+
+def test_a_gate_that_was_passed_otherwise_waits_no_longer(stage: Stage) -> None:
+    gated(stage, 'approve = ["deploy"]')
+    with pytest.raises(ApprovalMissing):
+        run(stage)
+    gated(stage, "")
+    assert run(stage).did == ["deploy"]
+
+    now = standing(rollout(stage))
+    assert (now["gates"], now["next"]) == ([], "backfill: rollout run")
 
 
 def test_a_second_life_of_the_plan_is_asked_for_again(stage: Stage) -> None:

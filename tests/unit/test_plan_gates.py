@@ -102,3 +102,24 @@ def test_a_setting_on_the_command_line_is_named_as_such(tmp_path: Path) -> None:
     assert plan_loader.load(str(tmp_path), ["gates.approve=['verify']", "gates.window.from=22:00", "gates.window.to=04:00"]).gates.window
     with pytest.raises(WrongUsage, match=r"gates.expires_s"):
         plan_loader.load(str(tmp_path), ["gates.expires_s=0"])
+
+
+@pytest.mark.parametrize(("file", "override"), [
+    ('approve = ["backfill"]', "gates.approve=[]"), ("four_eyes = true", "gates.four_eyes=false"),
+    ('approvers = ["ben"]', "gates.approvers=[]"), ('approvers = ["ben"]', "gates.approvers=['ben', 'ann']"),
+    ("expires_s = 60", "gates.expires_s=61"), ("soak = { deploy = 60 }", "gates.soak={ deploy = 59 }"),
+    ('[gates.window]\nweekdays = ["tue"]', "gates.window.weekdays=['tue', 'wed']")])
+def test_nobody_takes_a_gate_out_of_his_own_way(tmp_path: Path, file: str, override: str) -> None:
+    written(tmp_path, tail=SYNC + f"[gates]\n{file}\n")
+
+    with pytest.raises(WrongUsage, match="asks less than the gates in the plan's file"):
+        plan_loader.load(str(tmp_path), [override])
+    assert plan_loader.load(str(tmp_path)).gates
+
+
+def test_who_asks_for_more_may(tmp_path: Path) -> None:
+    written(tmp_path, tail=SYNC + "[gates]\napprovers = ['ben', 'carl']\nexpires_s = 60\n")
+
+    gates = plan_loader.load(str(tmp_path), ["gates.approvers=['ben']", "gates.expires_s=30", "gates.four_eyes=true"]).gates
+    assert (gates.approvers, gates.expires_s, gates.four_eyes) == (("ben",), 30, True)
+
