@@ -69,17 +69,20 @@ class Person:
         self.page.get_by_role("textbox", name=titled(title)).fill(text)
 
     def adds(self, form: type[Request], name: str, *items: str) -> None:
-        """*items* to the list *name*; where only known words are taken, each is chosen from them."""
+        """*items* to the list *name*."""
         heading = self.main.get_by_text(titled(title_of(form, name)))
         listed = heading.locator("xpath=ancestor::*[.//button[.='Add item']][1]")
         for number, item in enumerate(items):
             listed.get_by_role("button", name="Add item").click()
-            one = listed.get_by_role("textbox").or_(listed.get_by_role("button", name=re.compile("^Select "))).nth(number)
-            if one.evaluate("found => found.tagName") == "BUTTON":
-                one.click()
-                self.page.get_by_role("option", name=item, exact=True).click()
-            else:
-                one.fill(item)
+            listed.get_by_role("textbox").nth(number).fill(item)
+
+    def picks(self, form: type[Request], name: str, *choices: str) -> None:
+        """*choices* in the field *name*, which offers a few and takes several."""
+        heading = self.main.get_by_text(titled(title_of(form, name)))
+        heading.locator("xpath=following::button[contains(normalize-space(.), 'Select')][1]").click()
+        for choice in choices:
+            self.page.get_by_role("option", name=choice, exact=True).click()
+        self.page.keyboard.press("Escape")
 
     def chooses(self, form: type[Request], name: str, choice: str) -> None:
         """*choice* in the field *name*, which offers a few."""

@@ -48,7 +48,7 @@ def starts(person: Person) -> None:
     person.opens_form("rollout")
     person.writes(RunRequest, plan=PLAN, by="ann", reason="CHG-1234")
     person.adds(RunRequest, "settings", *SETTINGS)
-    person.adds(RunRequest, "accept", "cleanup-unseen")
+    person.picks(RunRequest, "accept", "cleanup-unseen")
     person.chooses(RunRequest, "through", "cleanup")
     person.looks("form of rollout")
     person.submits()
