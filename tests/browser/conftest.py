@@ -15,7 +15,7 @@ from tests.browser.cockpit import ROOT, Cockpit
 from tests.browser.pages import DESK, Person
 
 PICTURES = ROOT / "build" / "cockpit"
-PATIENCE_MS = 30_000
+PATIENCE_MS = 90_000
 DRAWING = ("--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")  # as root; the run graph is WebGL
 
 

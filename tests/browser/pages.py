@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from flows.params import Request
 
-RUN_MS = 60_000
+RUN_MS = 180_000
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 LOOKS = 10  # at a graph, until it has come to rest
 
@@ -83,6 +83,7 @@ class Person:
         for choice in choices:
             self.page.get_by_role("option", name=choice, exact=True).click()
         self.page.keyboard.press("Escape")
+        expect(self.page.get_by_role("option")).to_have_count(0)  # another list may have options of the same names
 
     def chooses(self, form: type[Request], name: str, choice: str) -> None:
         """*choice* in the field *name*, which offers a few."""
@@ -92,6 +93,7 @@ class Person:
         """*choice* in the field whose button is named by that *title*, a pattern: the field's own, or its type's."""
         self.page.get_by_role("button", name=re.compile(f"^Select ({title})$")).click()
         self.page.get_by_role("option", name=choice, exact=True).click()
+        expect(self.page.get_by_role("option")).to_have_count(0)
 
     def submits(self) -> None:
         """The form; and goes to the run that it made, of which a note tells that is gone again in a few seconds."""
