@@ -32,7 +32,7 @@ from prefect.client.schemas.objects import FlowRun, StateType  # noqa: E402
 from prefect.context import FlowRunContext  # noqa: E402
 
 FORWARD, BACK = "forward", "back"
-WITHIN_S = 5.0
+WITHIN_S = 15.0
 MOST = 20
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
