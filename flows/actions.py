@@ -73,7 +73,7 @@ def _run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     runbook.refuse_gaps(rollout, _phases(request))
     conduct.planned(rollout, runbook.pending(rollout, _phases(request)), warnings)
     with owned(rollout, "run", _options(request, conduct)), holder_named(rollout):
-        reckoning.settle(rollout)
+        reckoning.settle(rollout, back=False)
         failover.on_record(rollout)
         acknowledged.on_record(rollout, warnings)
         todo = runbook.pending(rollout, _phases(request))  # another run may have ended while this one looked
@@ -122,7 +122,7 @@ def _rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor, ph
     warnings = _may_not_end(rollout, request)
     conduct.planned(rollout, phases, warnings, back=True)
     with owned(rollout, "rollback", _options(request, conduct)), holder_named(rollout):
-        reckoning.settle(rollout)
+        reckoning.settle(rollout, back=True)
         failover.on_record(rollout)
         acknowledged.on_record(rollout, warnings)
         ways_back.backward(rollout, conduct, phases, drop_added=request.drop_added)

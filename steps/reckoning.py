@@ -18,9 +18,9 @@ from steps.under_way import RECKONED, Unsettled, unsettled
 ACCEPT = "command-unseen"
 
 
-def settle(rollout: Rollout) -> None:
+def settle(rollout: Rollout, *, back: bool) -> None:
     """
-    Once the run owns the table, before it works. Says in the ledger that what is left has been reckoned with.
+    Once the run, or the way *back*, owns the table, before it works. Says in the ledger that what is left has been reckoned with.
 
     Raises:
         Stopped: a command is at work still, on this machine; names its process.
@@ -32,7 +32,7 @@ def settle(rollout: Rollout) -> None:
             number = int(one.detail["pid"])
             raise Stopped(f"table {rollout.table}", f"{one}", f"wait for its end, or end it (`kill -- -{number}`), then run the same "
                           "command again; this run changed nothing")
-        if ACCEPT not in rollout.accepted and (one.at_work is None or _harms(rollout, one)):
+        if ACCEPT not in rollout.accepted and (one.at_work is None or _harms(rollout, one, back=back)):
             unseen = "whether it is at work still cannot be seen from here" if one.at_work is None else "another run has gone on since"
             raise WaitingForPerson(f"table {rollout.table}", f"{one}; {unseen}", "make sure that it has ended and that no instance lives "
                                    f"that the ledger does not know of, then add --accept {ACCEPT}; this run changed nothing")
@@ -41,10 +41,10 @@ def settle(rollout: Rollout) -> None:
             "what": [str(one) for one in left], "accepted by": rollout.person.actor if ACCEPT in rollout.accepted else None}))
 
 
-def _harms(rollout: Rollout, one: Unsettled) -> bool:
+def _harms(rollout: Rollout, one: Unsettled, *, back: bool) -> bool:
     """Whether a generation may live that nobody reckons with, and that what comes next would harm."""
     if one.phase is Phase.SHADOW_WRITE:
         return False  # an application that writes both sides makes no row wrong
     if one.direction == "back":
-        return rollout.cleanup_began()
+        return rollout.cleanup_began() and not back  # the same way back brings that generation itself
     return not rollout.cleanup_began() and (one.phase is Phase.CLEANUP or not deploy.v1_may_live(rollout))

@@ -10,7 +10,7 @@ from typing import Any
 from steps import cancellation
 
 MARK, GO = "FAULT_MARK", "FAULT_GO"
-LONGEST = 500  # turns of 10 ms, for one whose tool was killed
+LONGEST = 150  # turns of 10 ms, for one whose tool was killed: the same command waits for its end
 COMMAND = f': > "${MARK}"; n=0; while [ ! -e "${GO}" ] && [ $n -lt {LONGEST} ]; do sleep 0.01; n=$((n+1)); done; rm -f "${GO}"'
 KEYS = ("deploy.command", "deploy.rollback_command", "cleanup.deploy", "cleanup.rollback_deploy", "shadow_write.enable_command",
         "shadow_write.disable_command")
