@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from steps import tenure, waits
+from steps import cancellation, tenure, waits
 from steps.errors import ConnectionLost, RolloutError, Unreachable
 from steps.mysql import Session
 from steps.target import Target
@@ -23,6 +23,8 @@ def over_another(target: Target, act: Callable[[Session], T], *, tries: int = 1)
                 with Session(target, read_timeout_s=WITHIN_S) as session:
                     return act(session)
             except (Unreachable, ConnectionLost):
+                if cancellation.asked():
+                    return None
                 if number + 1 < tries:
                     waits.sleep_s(min(FIRST_WAIT_S * 2**number, LONGEST_WAIT_S))
             except RolloutError:

@@ -81,6 +81,11 @@ def edge(*, only_main: bool = False) -> None:
     raise Cancelled(_asked.by)
 
 
+def asked() -> bool:
+    """Whether the run was asked to stop: then nothing is tried again for long."""
+    return bool(_asked.by)
+
+
 def asks_anew() -> bool:
     """
     Whether a signal that comes now, where none is heeded at edges, asks for anything: not for a while after another one did.
