@@ -64,7 +64,7 @@ def waiting_for_time(rollout: Rollout) -> list[Suspended]:
     """Runs that wait at a gate which nobody has to answer, as the ledger has them, with what their gate still waits for."""
     now = clocks.now(rollout.session)
     return [Suspended(gate.flow_runs[-1], gate.id, "; ".join(wait.reason for wait in gate_times.of(rollout, gate.phase, now)))
-            for gate in approvals.open_now(rollout.ledger, now)
+            for gate in approvals.open_now(rollout)
             if gate.state == approvals.WAITING and gate.needs == approvals.TIME and gate.flow_runs]
 
 

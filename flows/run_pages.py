@@ -61,8 +61,9 @@ def _of_this_run(of_it: list[Row], same: list[Row], run_id: str) -> list[Row]:
     """
     mine = [row for row in same if row["run_id"] == run_id]
     ids = [row["id"] for row in mine]
+    known = set(ids)
     gates = {(row["detail"] or {}).get("gate") for row in mine if row["step"] == phase_facts.GATE}
-    return [row for row in of_it if row in mine or (ids and row["run_id"] == run_id and row["step"].startswith("trigger ")
+    return [row for row in of_it if row["id"] in known or (ids and row["run_id"] == run_id and row["step"].startswith("trigger ")
                                                     and ids[0] < row["id"] < ids[-1])
             or (row["step"] == phase_facts.GATE and (row["detail"] or {}).get("gate") in gates)]
 

@@ -102,9 +102,12 @@ def latest(gates: list[Gate], phase: Phase, needs: str | None = None) -> Gate | 
                default=None)
 
 
-def open_now(ledger: Ledger, now: Moment) -> list[Gate]:
+def open_now(rollout: Rollout) -> list[Gate]:
     """Those that wait for an answer now, or have a yes that was not used yet: the last one of each phase that has not begun otherwise."""
-    gates, phases = read(ledger), ledger.phases()
+    gates = read(rollout.ledger)
+    if not gates:
+        return []
+    now, phases = clocks.now(rollout.session), rollout.ledger.phases()
     last = [latest(gates, phase) for phase in Phase if phases.get(phase, {}).get("state") not in STANDS]
     return [gate for gate in last if gate and gate.state in (WAITING, APPROVED) and not gate.over(now)]
 

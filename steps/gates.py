@@ -50,7 +50,7 @@ def begin(rollout: Rollout, phase: Phase) -> None:
 
 def approved(rollout: Rollout, phase: Phase) -> bool:
     """Whether *phase* was let begin by an approval, and has not been left since."""
-    gate = next((g for g in reversed(approvals.read(rollout.ledger)) if g.phase is phase and g.state == OPENED), None)
+    gate = _opened(approvals.read(rollout.ledger), phase)
     return bool(gate and gate.answer.get("approved") and _still(rollout, phase, gate))
 
 
@@ -59,11 +59,16 @@ def what_goes(rollout: Rollout) -> str:
     return f"columns {', '.join(rollout.plan.removed_columns)} of {rollout.table} may go; no release before V2 can run afterwards"
 
 
+def _opened(known: list[Gate], phase: Phase) -> Gate | None:
+    """The gate through which *phase* went last."""
+    return next((gate for gate in reversed(known) if gate.phase is phase and gate.state == OPENED), None)
+
+
 def _begun(rollout: Rollout, phase: Phase, known: list[Gate]) -> bool:
     state = rollout.ledger.phase_state(phase)
     if state in STANDS:
         return True
-    gate = next((g for g in reversed(known) if g.phase is phase and g.state == OPENED), None)
+    gate = _opened(known, phase)
     return gate is not None and _still(rollout, phase, gate)
 
 

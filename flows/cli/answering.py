@@ -13,7 +13,7 @@ from flows.cli.ending import Ending, ending
 from flows.cli.options import Accept, Because, By, DatabaseUrl, Json, NoPrefect, PlanName, Settings, Yes, whoami
 from flows.cli.performing import Ask, perform, progress_told
 from flows.params import Request, RunRequest, Through
-from steps import approvals, cleanup_conditions, clocks
+from steps import approvals, cleanup_conditions
 from steps.approvals import APPROVAL, APPROVED, RESUMED, WAITING, Gate
 from steps.errors import Refused
 from steps.rollout import Rollout
@@ -111,8 +111,7 @@ def _goes_on(desk: Rollout, asked: Request, end: Ending) -> bool:
     Raises:
         Refused: what waits is an approval, or a person's word, which this is not.
     """
-    now = clocks.now(desk.session)
-    gate = next(iter(approvals.open_now(desk.ledger, now)), None)
+    gate = next(iter(approvals.open_now(desk)), None)
     if gate and gate.state == WAITING and gate.needs == APPROVAL:
         calls = approvals.told(gate, desk.plan.id)["calls"]
         raise Refused(f"gate of {gate.phase.value}", "waits for an approval, which this is not", f"`{calls[0]}`; nothing was done")
