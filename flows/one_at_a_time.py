@@ -29,6 +29,7 @@ from prefect.client.schemas.filters import (  # noqa: E402  # only after the set
     FlowRunFilterTags,
 )
 from prefect.client.schemas.objects import FlowRun, StateType  # noqa: E402
+from prefect.client.schemas.sorting import FlowRunSort  # noqa: E402
 from prefect.context import FlowRunContext  # noqa: E402
 
 FORWARD, BACK = "forward", "back"
@@ -59,15 +60,21 @@ def look(rollout: Rollout, *, forward: bool) -> None:
     others = _others(rollout, mine, FORWARD if forward else BACK)
     if not mine.deployment_id or not others:
         return
-    held = rollout.session.value(f"SELECT IS_USED_LOCK({VALUE})", lock_name(rollout.schema, rollout.table)) is not None
-    for other in others:
-        waits = bool(other.state and other.state.is_paused())
-        if waits and forward and FORWARD in other.tags:
+    waiting = [other for other in others if other.state and other.state.is_paused()]
+    for other in waiting:
+        if forward and FORWARD in other.tags:
             raise Busy(f"table {rollout.table}", f"is in the rollout of flow run {_called(other)}, which waits for an answer",
                        "answer that one or cancel it; this run did nothing")
-        if held and not waits:
-            raise Busy(f"table {rollout.table}", f"is held by flow run {_called(other)}", "wait for that one to end, or cancel it; "
-                       "this run did nothing")
+    working = [other for other in others if other not in waiting]
+    if working and rollout.session.value(f"SELECT IS_USED_LOCK({VALUE})", lock_name(rollout.schema, rollout.table)) is not None:
+        raise Busy(f"table {rollout.table}", f"is held by flow run {_called(_holder(rollout, working))}",
+                   "wait for that one to end, or cancel it; this run did nothing")
+
+
+def _holder(rollout: Rollout, working: list[FlowRun]) -> FlowRun:
+    """Which of those that Prefect takes for running has the table: the ledger's latest one, else the one begun last."""
+    known = [str((run["options"] or {}).get("flow_run")) for run in rollout.ledger.runs()[-1:]]
+    return next((run for run in working if str(run.id) in known), working[0])
 
 
 def _called(run: FlowRun) -> str:
@@ -75,7 +82,7 @@ def _called(run: FlowRun) -> str:
 
 
 def _others(rollout: Rollout, mine: FlowRun, direction: str) -> list[FlowRun]:
-    """Flow runs of the same table that are at work or wait; none where the API does not say in time."""
+    """Flow runs of the same table that are at work or wait, the latest first; none where the API does not say in time."""
     found: list[FlowRun] = []
     trouble = [f"no answer within {WITHIN_S:g} s"]
 
@@ -104,4 +111,4 @@ def _asked(rollout: Rollout, mine: FlowRun, direction: str) -> list[FlowRun]:
     with api.client(WITHIN_S) as client:
         wanted = sorted({*mine.tags, *tags, direction})
         client.update_flow_run(mine.id, tags=wanted)
-        return [run for run in client.read_flow_runs(flow_run_filter=active, limit=MOST) if run.id != mine.id]
+        return [run for run in client.read_flow_runs(flow_run_filter=active, sort=FlowRunSort.START_TIME_DESC, limit=MOST) if run.id != mine.id]

@@ -69,7 +69,7 @@ def look(rollout: Rollout, budget_s: float) -> Look:
     with alone(rollout):
         began, until_s = waits.now_s(), waits.now_s() + budget_s
         rollout.ledger.create()  # a ledger that an older tool made may lack a table
-        rollout.ledger.run_id = next((str(run["run_id"]) for run in reversed(rollout.ledger.runs())), rollout.ledger.run_id)
+        rollout.ledger.run_id = _latest_run(rollout)
         found, past = Look(), last(rollout)
         if not parity_round.at_work(rollout):
             see_schema(rollout, found)
@@ -105,12 +105,16 @@ def _rows(rollout: Rollout, found: Look, over: Callable[[], str]) -> None:
     found.differing, found.by_pair, found.keys = rows.wrong.count, rows.wrong.by_pair, list(rows.wrong.keys)
 
 
+def _latest_run(rollout: Rollout) -> str:
+    """The run whose soak is watched."""
+    return next((str(run["run_id"]) for run in reversed(rollout.ledger.runs())), rollout.ledger.run_id)
+
+
 def _disturbed(rollout: Rollout) -> str:
     """Whether a rollout works on the table or has worked on it since: then what was seen is its doing, and no alarm."""
     if parity_round.at_work(rollout):
         return "a rollout works on the table"
-    latest = next((str(run["run_id"]) for run in reversed(rollout.ledger.runs())), rollout.ledger.run_id)
-    return "a rollout worked on the table meanwhile" if latest != rollout.ledger.run_id or nothing_to_watch(rollout) else ""
+    return "a rollout worked on the table meanwhile" if _latest_run(rollout) != rollout.ledger.run_id or nothing_to_watch(rollout) else ""
 
 
 def _days_since(rollout: Rollout) -> dict[str, float]:

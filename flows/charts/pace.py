@@ -41,10 +41,10 @@ def pauses(record: Row, events: Sequence[Row]) -> list[Pause]:
     """When the pass of *record* waited, and why, by its events."""
     detail, name = record["detail"], record["step"].removeprefix(RECORD)
     seconds = float(detail.get("worked s", 0)) + float(detail.get("paused s", 0))
-    began = _time(record["at"]) - timedelta(seconds=seconds)
+    began = datetime.fromisoformat(record["at"]) - timedelta(seconds=seconds)
     found = []
     for event in events:
-        ended_s = (_time(event["at"]) - began).total_seconds()
+        ended_s = (datetime.fromisoformat(event["at"]) - began).total_seconds()
         if event["run_id"] == record["run_id"] and event["step"] == f"pass {name}" and event["outcome"] == "resumed" and \
                 0 <= ended_s <= seconds + 1:
             lasted_s = (event["duration_ms"] or 0) / 1000
@@ -106,7 +106,3 @@ def _described(record: Row, intervals: list[list[float]], paused: list[Pause]) -
             f"{number(detail.get('rows per s'))} rows/s", f"slowest chunk in a hundred {number(slow)} ms", _pauses_told(paused)]
     told += [f"pause {count}: {duration(pause.ended_s - pause.began_s)}, {pause.why}" for count, pause in enumerate(paused[:20], 1)]
     return "; ".join(told)
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)

@@ -35,10 +35,11 @@ def looks(events: Sequence[Row]) -> list[Look]:
         if event["step"] in LOOKS:
             differing = int(detail.get("differing", detail.get("differ", 0)) or 0)
             unclear = event["outcome"] not in ("clean", "found", "done") or detail.get("complete") is False
-            found.append(Look(_time(event["at"]), event["step"], "found" if differing else "unclear" if unclear else "clean", differing))
+            verdict = "found" if differing else "unclear" if unclear else "clean"
+            found.append(Look(datetime.fromisoformat(event["at"]), event["step"], verdict, differing))
         elif "verdict" in detail and event["outcome"] in ("pass", "fail", "inconclusive"):
             verdict = {"pass": "clean", "fail": "found"}.get(event["outcome"], "unclear")
-            found.append(Look(_time(event["at"]), "verify", verdict, 0))
+            found.append(Look(datetime.fromisoformat(event["at"]), "verify", verdict, 0))
     return found
 
 
@@ -87,7 +88,3 @@ def _described(seen: list[Look], counts: dict[str, int]) -> str:
     last = seen[-1]
     told = ", ".join(f"{count} times {WORDS[verdict]}" for verdict, count in counts.items() if count)
     return f"{len(seen)} looks at the rows: {told}. The last, {last.step} at {last.at:%Y-%m-%d %H:%M:%S}: {WORDS[last.verdict]}."
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)

@@ -59,12 +59,12 @@ def timeline(trail: dict[str, Any]) -> Chart | None:
 def _columns(runs: list[dict[str, Any]]) -> list[Column]:
     """Half of the width is shared alike, half by the root of how long each run took: a second stays visible beside an hour."""
     shown = runs[-MOST_RUNS:]
-    spans = [max(0.001, (_ended(run) - _time(run["started_at"])).total_seconds()) for run in shown]
+    spans = [max(0.001, (_ended(run) - datetime.fromisoformat(run["started_at"])).total_seconds()) for run in shown]
     roots, room, left = [span ** 0.5 for span in spans], 100 - GAP * (len(shown) - 1), 0.0
     found = []
     for number, (run, span, root) in enumerate(zip(shown, spans, roots, strict=True), len(runs) - len(shown) + 1):
         width = room * (LEAST_SHARE / len(shown) + (1 - LEAST_SHARE) * root / sum(roots))
-        found.append(Column(number, left, width, _time(run["started_at"]), span))
+        found.append(Column(number, left, width, datetime.fromisoformat(run["started_at"]), span))
         left += width + GAP
     return found
 
@@ -100,7 +100,7 @@ def _draw(chart: Chart, column: Column, run: dict[str, Any], stretch: list[Row],
         return
     top = TOP + ROW * (Phase(phase).number - 1) + ABOVE_BAR
     left = column.at(min(map(_began, stretch)))
-    right = max(column.at(_time(stretch[-1]["at"])), left + 0.8)
+    right = max(column.at(datetime.fromisoformat(stretch[-1]["at"])), left + 0.8)
     failed = stretch[-1]["outcome"] in ("failed", "fail", "cancelled")
     if phase in standing:
         _line(chart, phase, standing.pop(phase), left)
@@ -116,7 +116,7 @@ def _draw(chart: Chart, column: Column, run: dict[str, Any], stretch: list[Row],
 
 def _mark(chart: Chart, column: Column, event: Row, top: float) -> None:
     """A hold as a black bar, a wait for a gap or in a pass dotted."""
-    detail, ended = event["detail"] or {}, _time(event["at"])
+    detail, ended = event["detail"] or {}, datetime.fromisoformat(event["at"])
     if event["step"].startswith("hold for") and "held_ms" in detail:
         began = ended - timedelta(milliseconds=float(detail["held_ms"]))
         waited = float(detail.get("waited_for_gap_s", 0))
@@ -160,12 +160,8 @@ def _described(runs: list[dict[str, Any]], left_out: int) -> str:
 
 
 def _ended(run: dict[str, Any]) -> datetime:
-    return _time(run["ended_at"] or (run["events"][-1]["at"] if run["events"] else run["started_at"]))
+    return datetime.fromisoformat(run["ended_at"] or (run["events"][-1]["at"] if run["events"] else run["started_at"]))
 
 
 def _began(event: Row) -> datetime:
-    return _time(event["at"]) - timedelta(milliseconds=event["duration_ms"] or 0)
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+    return datetime.fromisoformat(event["at"]) - timedelta(milliseconds=event["duration_ms"] or 0)

@@ -14,6 +14,7 @@ import pytest
 from flows import cockpit
 from steps.target import Target
 from tests.flows.deploy_stage import Stage
+from tests.flows.serving import Serving
 
 REHEARSING = ("test_bounded_locks.py", "test_end_blockers.py", "test_default_path.py")
 HOME = tempfile.mkdtemp(prefix="rollout-prefect-")
@@ -52,3 +53,15 @@ def stage(empty: Target, tmp_path: Path) -> Iterator[Stage]:
         found = Stage(tmp_path, empty, stack)
         yield found
         found.app.close()
+
+
+@pytest.fixture
+def serving(prefect_server: None, stage: Stage, tmp_path: Path) -> Iterator[Serving]:
+    """`rollout serve` for the stage's database; whatever it has started is gone with the test."""
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        found = Serving(stage, tmp_path, client)
+        found.start()
+        yield found
+        found.stop()

@@ -74,26 +74,29 @@ class Serving:
         return until(lambda: state if (state := self.state(flow_run)) and state.is_final() else None)
 
     def suspended(self, flow_run: Any, before: Any = None) -> Any:
-        """The state in which it waits, a later one than *before*; an end instead is told."""
+        """The state in which it waits and can be answered, a later one than *before*; an end instead is told."""
         def now() -> Any:
             state = self.state(flow_run)
             assert not (state and state.is_final()), f"{state.name}: {state.message}"
             return state if state and state.is_paused() and (before is None or state.id != before.id) else None
-        return until(now)
+        state = until(now)
+        if keys := state.state_details.run_input_keyset:
+            until(lambda: self._stored(flow_run, keys["schema"]))  # left a moment after the state; an answer before it is refused
+        return state
 
     def asked(self, flow_run: Any, state: Any) -> tuple[str, dict[str, Any]]:
         """What a suspended run shows, and the schema that it wants."""
+        keys = state.state_details.run_input_keyset
+        text, schema = (until(lambda key=key: self._stored(flow_run, keys[key])) for key in ("description", "schema"))
+        return str(text), dict(schema if isinstance(schema, dict) else json.loads(schema))
+
+    def _stored(self, flow_run: Any, key: str) -> Any:
         from prefect.exceptions import PrefectHTTPStatusError
 
-        def stored(key: str) -> Any:
-            try:
-                return self.client.request("GET", f"/flow_runs/{flow_run}/input/{key}").json()
-            except PrefectHTTPStatusError:
-                return None  # it is left a moment after the state
-
-        keys = state.state_details.run_input_keyset
-        text, schema = until(lambda: stored(keys["description"])), until(lambda: stored(keys["schema"]))
-        return str(text), dict(schema if isinstance(schema, dict) else json.loads(schema))
+        try:
+            return self.client.request("GET", f"/flow_runs/{flow_run}/input/{key}").json()
+        except PrefectHTTPStatusError:
+            return None
 
     def answer(self, flow_run: Any, **run_input: Any) -> Any:
         """What Prefect's API says to an answer."""

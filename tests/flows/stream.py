@@ -7,11 +7,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from steps import waits
+from steps.target import ENVIRONMENT
 from tests.doubles.serving import Request, serving
+from tests.flows.deploy_stage import Stage
 
 WITHIN_S = 30.0
 LOOK_EVERY_S = 0.2
+
+
+def as_a_worker_has_it(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """The stage's database in the environment, a deploy by command, and events waited for however slow a busy machine takes them."""
+    from flows import events
+
+    monkeypatch.setattr(events, "TELL_WITHIN_S", 60)
+    monkeypatch.setenv(ENVIRONMENT, stage.target.url.render_as_string(hide_password=False))
+    stage.plan(command="true", rollback_command="true")
+    return stage
 
 
 def told(prefix: str, resource: str, wanted: int) -> list[dict[str, Any]]:

@@ -18,9 +18,8 @@ from flows import automations
 from flows.params import RunRequest, Through
 from flows.watching import WatchRequest
 from steps.errors import Refused
-from steps.target import ENVIRONMENT
 from tests.flows.deploy_stage import CLEANUP, ROOT, Stage
-from tests.flows.stream import Receiver, receiving
+from tests.flows.stream import Receiver, as_a_worker_has_it, receiving
 
 pytestmark = pytest.mark.timeout(400)  # a beat that does not come is waited for, and Prefect's command line is started once a file
 SILENT_S = 45  # a beat is 30 s at least (Prefect's own minimum), and may be late
@@ -59,12 +58,7 @@ def told(prefect_server: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture
 def served(told: Receiver, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """The stage's database as a worker has it."""
-    from flows import events
-
-    monkeypatch.setattr(events, "TELL_WITHIN_S", 60)  # a busy machine may be slow; who is heard waits no longer than that takes
-    monkeypatch.setenv(ENVIRONMENT, stage.target.url.render_as_string(hide_password=False))
-    stage.plan(command="true", rollback_command="true")
-    return stage
+    return as_a_worker_has_it(stage, monkeypatch)
 
 
 def run(stage: Stage, reason: str) -> Any:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-import pymysql
 import pytest
 
 from steps import control
 from tests.conftest import App
+from tests.flows import watched
 from tests.flows.deploy_stage import Stage
 from tests.flows.nothing_held import nothing_held
 
 SOON_S, HANGS_S = 30, 25  # no wait below lasts less than a minute
+seen = partial(watched.seen, within_s=SOON_S)
 SLOW = "slow"
 CLEANUP = """[cleanup]
 drop = ["status"]
@@ -90,22 +92,6 @@ def way(stage: Stage) -> Iterator[Way]:
     yield found
     found.client.close()
     found.slow.close()
-
-
-def seen(what: Callable[[], object], process: subprocess.Popen[str]) -> None:
-    """Until *what* is seen; the process must be at work all the while."""
-    until = time.monotonic() + SOON_S
-    while not _looked(what):
-        assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < until, "never seen"
-        time.sleep(0.02)
-
-
-def _looked(what: Callable[[], object]) -> bool:
-    try:
-        return bool(what())
-    except pymysql.err.ProgrammingError:
-        return False  # the ledger is not there yet
 
 
 def cancelled(way: Way, process: subprocess.Popen[str], *signals: signal.Signals) -> None:

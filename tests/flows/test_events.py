@@ -10,9 +10,8 @@ import pytest
 from flows.params import RollbackRequest, RunRequest, Through
 from flows.watching import WatchRequest
 from steps.rollout import Rollout
-from steps.target import ENVIRONMENT
 from tests.flows.deploy_stage import Stage
-from tests.flows.stream import told
+from tests.flows.stream import as_a_worker_has_it, told
 
 SOAKED = Through.SHADOW_WRITE
 PHASES = ["1. pre_deploy", "2. deploy", "3. backfill", "4. verify", "5. shadow_write"]
@@ -21,12 +20,7 @@ PHASES = ["1. pre_deploy", "2. deploy", "3. backfill", "4. verify", "5. shadow_w
 @pytest.fixture
 def served(prefect_server: None, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """The stage's database as a worker has it."""
-    from flows import events
-
-    monkeypatch.setattr(events, "TELL_WITHIN_S", 60)  # a busy machine may be slow; who is heard waits no longer than that takes
-    monkeypatch.setenv(ENVIRONMENT, stage.target.url.render_as_string(hide_password=False))
-    stage.plan(command="true", rollback_command="true")
-    return stage
+    return as_a_worker_has_it(stage, monkeypatch)
 
 
 def request(stage: Stage, **more: Any) -> RunRequest:

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.flows.deploy_stage import Stage
 from tests.flows.nothing_held import nothing_held
 from tests.flows.serving import Serving, until
 
 
-@pytest.fixture
-def served(prefect_server: None, stage: Stage, tmp_path: Path) -> Iterator[Serving]:
-    """`rollout serve` for the stage's database; whatever it has started is gone with the test."""
-    from prefect.client.orchestration import get_client
-
-    with get_client(sync_client=True) as client:
-        serving = Serving(stage, tmp_path, client)
-        serving.start()
-        yield serving
-        serving.stop()
-
-
 def test_cancel_in_the_ui_ends_cancelled_and_resumable_and_a_killed_server_of_runs_takes_no_run_with_it(
-        served: Serving, stage: Stage) -> None:
+        serving: Serving, stage: Stage) -> None:
     from prefect.states import Cancelling
 
     begun, go = stage.folder / "begun", stage.folder / "go"
@@ -34,21 +18,21 @@ def test_cancel_in_the_ui_ends_cancelled_and_resumable_and_a_killed_server_of_ru
 
     def started() -> Any:
         begun.unlink(missing_ok=True)
-        made = served.begun(through="deploy")
+        made = serving.begun(through="deploy")
         until(begun.exists)
         return made
 
     cancelled = started()
-    served.client.set_flow_run_state(cancelled, Cancelling())
-    state = served.ended(cancelled)
+    serving.client.set_flow_run_state(cancelled, Cancelling())
+    state = serving.ended(cancelled)
     assert (state.type.value, state.name) == ("CANCELLED", "Cancelled")
     assert nothing_held(stage) == []
     assert stage.app.rows("SELECT exit_code, outcome FROM _rollout_run") == [(4, "cancelled by SIGTERM")]
     assert stage.phase()[0] == "running"
 
     again = started()
-    served.kill()
+    serving.kill()
     go.touch()
-    state = served.ended(again)
+    state = serving.ended(again)
     assert (state.type.value, state.name, state.message) == ("COMPLETED", "Completed", "done: deploy")
     assert (stage.phase()[0], nothing_held(stage)) == ("done", [])

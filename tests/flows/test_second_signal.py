@@ -8,34 +8,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import pymysql
 import pytest
 
 from steps import control
 from steps.target import ENVIRONMENT
 from tests.flows.deploy_stage import ROOT, Stage
 from tests.flows.nothing_held import nothing_held
+from tests.flows.watched import seen
 
 SOON_S = 60
 BETWEEN_S = 0.02
-
-
-def seen(what: Callable[[], object], process: subprocess.Popen[str]) -> None:
-    until = time.monotonic() + SOON_S
-    while not _looked(what):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until, "never seen"
-        time.sleep(0.02)
-
-
-def _looked(what: Callable[[], object]) -> bool:
-    try:
-        return bool(what())
-    except pymysql.err.ProgrammingError:
-        return False  # the ledger is not there yet
 
 
 def begun(stage: Stage, *words: str, **environment: str) -> subprocess.Popen[str]:

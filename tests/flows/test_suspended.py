@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,17 +16,6 @@ from tests.flows.serving import Serving, until
 
 pytestmark = pytest.mark.timeout(400)
 UNSEEN = "cleanup-unseen"
-
-
-@pytest.fixture
-def serving(prefect_server: None, stage: Stage, tmp_path: Path) -> Iterator[Serving]:
-    from prefect.client.orchestration import get_client
-
-    with get_client(sync_client=True) as client:
-        found = Serving(stage, tmp_path, client)
-        found.start()
-        yield found
-        found.stop()
 
 
 @pytest.fixture

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-import pymysql
 import pytest
 
 from flows import actions
@@ -22,25 +20,12 @@ from steps import control, ownership, processes
 from steps.errors import OwnershipLost, Stopped, WaitingForPerson
 from steps.rollout import Rollout
 from tests.conftest import App
+from tests.flows import watched
 from tests.flows.deploy_stage import Stage
 from tests.flows.nothing_held import nothing_held
 
 SOON_S = 40
-
-
-def seen(what: Callable[[], object], process: subprocess.Popen[str] | None = None) -> None:
-    until = time.monotonic() + SOON_S
-    while not _looked(what):
-        assert process is None or process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < until, "never seen"
-        time.sleep(0.02)
-
-
-def _looked(what: Callable[[], object]) -> bool:
-    try:
-        return bool(what())
-    except pymysql.err.ProgrammingError:
-        return False  # the ledger is not there yet
+seen = partial(watched.seen, within_s=SOON_S)
 
 
 def waiting(stage: Stage, name: str = "go") -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -27,22 +29,28 @@ def asked(url: str) -> tuple[str, str, str]:
     return asyncio.run(ask())
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that the user whom the server runs as can reach, which pytest's own are not."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
 @pytest.mark.parametrize("private", [False, True])
 def test_a_server_answers_with_a_password_on_loopback_only_and_is_gone_afterwards(
-        private: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROLLOUT_PRIVATE_MYSQL_FOLDER", str(tmp_path))
-    tmp_path.chmod(0o755)
-    for folder in tmp_path.parents[:2]:
-        folder.chmod(0o755)  # pytest's own are closed to the user that the server runs as
+        private: bool, open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROLLOUT_PRIVATE_MYSQL_FOLDER", str(open_folder))
 
     with provide(private=private) as url:
         version, listens, encoding = asked(url)
         assert (listens, encoding) == ("127.0.0.1", "UTF8")
         assert int(version.split()[1].split(".")[0]) >= installation.OLDEST
-        assert list(tmp_path.iterdir())
+        assert list(open_folder.iterdir())
         with pytest.raises(asyncpg.InvalidPasswordError):
             asked(url.replace("prefect:", "prefect:not-"))
-    assert list(tmp_path.iterdir()) == []
+    assert list(open_folder.iterdir()) == []
     with pytest.raises(OSError):
         asked(url)
 
