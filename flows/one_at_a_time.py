@@ -111,4 +111,5 @@ def _asked(rollout: Rollout, mine: FlowRun, direction: str) -> list[FlowRun]:
     with api.client(WITHIN_S) as client:
         wanted = sorted({*mine.tags, *tags, direction})
         client.update_flow_run(mine.id, tags=wanted)
-        return [run for run in client.read_flow_runs(flow_run_filter=active, sort=FlowRunSort.START_TIME_DESC, limit=MOST) if run.id != mine.id]
+        found = client.read_flow_runs(flow_run_filter=active, sort=FlowRunSort.START_TIME_DESC, limit=MOST)
+    return [run for run in found if run.id != mine.id]
