@@ -205,7 +205,7 @@ def _phases(request: RunRequest) -> tuple[Phase, ...]:
 def _refuse_half_way_back(rollout: Rollout) -> None:
     """Forward from the middle of cleanup's way back would meet columns whose values nobody has decided yet."""
     if rollout.ledger.phase_state(Phase.CLEANUP) == "going back":
-        raise Stopped("cleanup", "is half-way back", f"finish that first: `rollout rollback {rollout.plan.id} cleanup`")
+        raise Stopped("cleanup", "is half-way back", f"finish that first: `rollout rollback {rollout.plan.called} cleanup`")
 
 
 def _refuse_when_busy(rollout: Rollout) -> None:
@@ -213,5 +213,5 @@ def _refuse_when_busy(rollout: Rollout) -> None:
     holder = rollout.session.value(f"SELECT IS_USED_LOCK({VALUE})", lock_name(rollout.schema, rollout.table))
     if holder is not None:
         raise Busy(f"table {rollout.table}", f"is held by another rollout (connection {holder})", "this run did nothing; see "
-                   f"`rollout status {rollout.plan.id}`")
+                   f"`rollout status {rollout.plan.called}`")
 

@@ -20,14 +20,15 @@ def request(rollout: Rollout, plan: str, by: str, reason: str) -> RunRequest | R
     Raises:
         Refused: nothing was run yet, or the options hold a secret, of which the ledger has only a mask.
     """
+    called = rollout.plan.called
     last = next((run for run in reversed(rollout.ledger.runs()) if run["verb"] in KINDS), None)
     if last is None:
-        raise Refused(f"plan {rollout.plan.id}", "was never run on this table, so there is nothing to resume", f"`rollout run {plan}`")
+        raise Refused(f"plan {rollout.plan.id}", "was never run on this table, so there is nothing to resume", f"`rollout run {called}`")
     options = {key: value for key, value in dict(last["options"] or {}).items() if key not in ("flow_run", "deployed_by")}
     hidden = [str(item).partition("=")[0] for item in options.get("settings") or [] if MASK in str(item)]
     if hidden:
         raise Refused("rollout resume", f"the last run's --set {', '.join(hidden)} holds a secret, of which the ledger has only a mask",
-                      f"give the whole command again: `rollout {last['verb']} {plan} --set {hidden[0]}=… `; nothing was done")
+                      f"give the whole command again: `rollout {last['verb']} {called} --set {hidden[0]}=… `; nothing was done")
     if not same_person(by, last["actor"]):
         options["accept"] = [key for key in options.get("accept") or [] if key != gates.ACCEPT]
     return KINDS[last["verb"]](**options | {"plan": plan, "by": by, "reason": reason, "database": "command line"})

@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from flows import login
 from steps.masking import masked
 
 SETTINGS = {
@@ -27,6 +28,7 @@ def prepare(*, quiet: bool = False) -> None:
     """Set what the user has not set; *quiet* keeps Prefect's own lines off the terminal (they still reach the API)."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
+    login.take()
     if quiet:
         os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
 

@@ -115,8 +115,8 @@ class Stream:
         try:
             client.request(method, path, json=document)  # type: ignore[arg-type]  # one of httpx's own words
         except HTTPStatusError as refused:
-            if not refused.response.is_client_error:
-                raise
+            if not refused.response.is_client_error and method == "POST":
+                raise  # an event; a label is asked for once, so that it keeps none back
             log.warning("Prefect did not take an event", reason=api.told(refused))  # and never will
         self._next, self.untold, self._heard = None, "", self._heard + 1
 
@@ -160,7 +160,7 @@ def telling(rollout: Rollout) -> Iterator[None]:
     token = _stream.set(stream)
 
     def heard(event: Event) -> None:
-        found = of_ledger(event, rollout.plan.id)
+        found = of_ledger(event, rollout.plan.called)
         if found:
             emit(found.name, rollout, phase=event.phase, what=found.what, remedy=found.remedy, **found.facts)
 

@@ -6,13 +6,14 @@ from typing import Any
 
 from flows.markdown import fenced, words
 from flows.visible import second
-from steps import acknowledged, catalogue, failover, forecast, parity_looks
+from steps import acknowledged, catalogue, deploys, failover, forecast, parity_looks
 from steps.errors import GateClosed
 from steps.masking import mask
 from steps.mysql import shown
 from steps.phase import FORWARD, Phase
 from steps.rehearsal import UP
 from steps.rollout import Rollout
+from steps.sync import SyncTrigger, trigger_names
 
 LONGEST = 40_000
 
@@ -33,12 +34,12 @@ def page(rollout: Rollout, closed: GateClosed) -> str:
 
 def _what_will_happen(rollout: Rollout, phase: Phase) -> list[str]:
     lines = ["## What will happen", ""]
-    if phase in (Phase.PRE_DEPLOY, Phase.CLEANUP):
+    if phase is Phase.PRE_DEPLOY:
         return lines + _steps(rollout, phase)
+    if phase is Phase.CLEANUP:
+        return [*lines, *_goes_out(rollout, "V2", rollout.plan.cleanup.deploy), *_sync_goes(rollout), *_steps(rollout, phase)]
     if phase is Phase.DEPLOY:
-        deploy = rollout.plan.deploy
-        lines.append(f"V1 goes out by `{deploy.how}`" + (":" if deploy.command else ""))
-        return [*lines, *([fenced(shown(deploy.command))] if deploy.command else []), ""]
+        return lines + _goes_out(rollout, "V1", rollout.plan.deploy.command)
     if phase is Phase.VERIFY:
         queries = [fenced(shown(sql.strip())) for sql in rollout.plan.queries.values()]
         return [*lines, "Every row, the schema and the triggers are looked at; nothing is changed.", *queries, ""]
@@ -49,6 +50,20 @@ def _what_will_happen(rollout: Rollout, phase: Phase) -> list[str]:
     command = rollout.plan.shadow_write.enable_command
     return [*lines, "The canary on the live table, every row once more; then the soak begins.",
             *(["The application is told to write both sides itself:", fenced(shown(command))] if command else []), ""]
+
+
+def _goes_out(rollout: Rollout, generation: str, command: str | None) -> list[str]:
+    if command:
+        return [f"{generation} goes out by this command:", fenced(shown(command)), ""]
+    way = deploys.forward(rollout.plan.deploy, None, generation.lower())
+    return [f"{generation} goes out by `{way.name}`." if way else f"{generation} is put out by a person, who says so.", ""]
+
+
+def _sync_goes(rollout: Rollout) -> list[str]:
+    """The triggers go with the first of the steps, in the same hold."""
+    names = sorted(trigger_names(rollout.plan.id)) if rollout.plan.filled_columns else []
+    drops = [SyncTrigger(name, "", "").drop() for name in names]
+    return ["Sync ends, in one hold with the first steps:", fenced(";\n".join(drops)), ""] if drops else []
 
 
 def _steps(rollout: Rollout, phase: Phase) -> list[str]:

@@ -20,7 +20,7 @@ from flows import actions, cockpit, events
 from flows.gate_page import page
 from flows.params import Request
 from steps import approvals, cleanup_conditions, clocks
-from steps.approvals import APPROVAL, NOT_COUNTED, REJECTED, RESUMED, TOLD, UNREADY
+from steps.approvals import APPROVAL, NOT_COUNTED, OPENED, REJECTED, RESUMED, TOLD, UNREADY
 from steps.cancellation import Cancelled
 from steps.errors import GateClosed, Refused, Rejected, RolloutError, Stopped, WaitingForPerson
 from steps.ledger import Event
@@ -148,13 +148,27 @@ def _gate(rollout: Rollout, closed: GateClosed) -> Asked:
 
 
 def _answered(rollout: Rollout, phase: Phase, gate_id: str, answer: Approval) -> None:
-    """Into the ledger; an answer that may not count closes this question, and the next one says why."""
+    """
+    Into the ledger; a yes that may not count closes this question, and the next one says why.
+
+    Raises:
+        Rejected: a no that came too late for its question. This run, which asked, does nothing more.
+    """
     accepted = rollout.accepted | ({UNREADY} if getattr(answer, "although_unready", False) else frozenset())
+    rejects = answer.decision is Decision.REJECT
     try:
-        approvals.answer(rollout, phase, answer.approver, answer.reason, approve=answer.decision is Decision.APPROVE,
-                         unmet=cleanup_conditions.unmet, accepted=accepted, gate_id=gate_id)
+        said = approvals.answer(rollout, phase, answer.approver, answer.reason, approve=not rejects, unmet=cleanup_conditions.unmet,
+                                accepted=accepted, gate_id=gate_id)
+        if not rejects or said.gate.state != OPENED:
+            return
+        late = said.said
     except Refused as refused:
-        approvals.record(rollout, phase, NOT_COUNTED, gate=gate_id, by=answer.approver, why=f"{refused.subject} {refused.reason}")
+        late = f"{refused.subject} {refused.reason}"
+    why = f"{answer.reason}; too late: {late}" if rejects else late
+    approvals.record(rollout, phase, NOT_COUNTED, gate=gate_id, by=answer.approver, why=why)
+    if rejects:
+        raise Rejected(f"phase {phase.value}", f"was rejected by {answer.approver}: {why}", "this run ends here; see what stands with "
+                       f"`rollout status {rollout.plan.called}`, and take it back with `rollout rollback`")
 
 
 def _resumed(rollout: Rollout, phase: Phase, gate_id: str, reason: str) -> None:

@@ -130,7 +130,7 @@ def _time(text: str) -> datetime:
 
 
 def _page(trail: dict[str, Any], run: dict[str, Any], message: str) -> str:
-    page = Page(f"rollout report {trail['plan']}")
+    page = Page("rollout report PLAN")
     page.add(f"# {words(run['verb'])} by {words(run['actor'])}", "",
              f"Table {code(trail['table'])}, plan {code(trail['plan'])}: {words(run['reason'], 1500)}", "", words(message, 2500), "")
     page.part("Went back", went_back(run), "phases")

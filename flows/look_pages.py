@@ -80,7 +80,7 @@ def rehearsal_page(desk: Rollout, rehearsed: Rehearsed, steps: list[dict[str, An
 
 
 def _page(desk: Rollout, what: str, command: str) -> Page:
-    page = Page(command.format(desk.plan.id))
+    page = Page(command.format(desk.plan.called))
     page.add(f"# {what}: {words(desk.plan.id)}", "", f"Table {words(desk.schema)}.{words(desk.table)}, asked by "
              f"**{words(desk.person.actor)}**")
     return page

@@ -15,7 +15,8 @@ from steps.ledger import Event
 from steps.mysql import shown
 from steps.parity_looks import FOR_THE_NEXT
 
-OWN_PICTURE = frozenset({"intervals", FOR_THE_NEXT})  # drawn, or remembered for the next look
+NOT_SHOWN = frozenset({"intervals", FOR_THE_NEXT,  # drawn, or remembered for the next look
+                       "gate", "binding", "row", "until_by_tool_clock"})  # what a gate is known by, and its end by the other clock
 MOST_EXAMPLES = 5
 
 
@@ -28,6 +29,8 @@ class Head:
     who: str
     why: str
     stall_bound_ms: int
+    called: str
+    """The plan as a shell takes it."""
     because: str = ""
     """What failed before, where the phase goes back by itself."""
 
@@ -45,7 +48,7 @@ def markdown(facts: Facts, head: Head, events: Sequence[Row], tried_before: int 
 
     At most :data:`flows.markdown.LONGEST_BYTES`; what is left out is told, with the command that has it.
     """
-    page = Page(f"rollout report {head.plan}")
+    page = Page(f"rollout report {head.called}")
     page.add(f"# {words(facts.name)}", "", f"**{words(facts.result, 1500)}**", "", facts.purpose, "",
              f"Table {code(head.table)}, plan {code(head.plan)}  ", f"By **{words(head.who)}**: {words(head.why, 1500)}", "")
     if head.because:
@@ -93,9 +96,10 @@ def language(statement: str) -> str:
 
 
 def detail_text(detail: dict[str, Any] | None) -> str:
-    """What an event has to say besides its figures, on one line; what is drawn elsewhere is left out."""
+    """What an event has to say besides its figures, on one line; what is drawn elsewhere, or empty, is left out."""
     shown_as = {"statements": lambda value: f"{len(value)}"}
-    return "; ".join(f"{key} = {shown_as.get(key, str)(value)}" for key, value in (detail or {}).items() if key not in OWN_PICTURE)
+    return "; ".join(f"{key} = {shown_as.get(key, str)(value)}" for key, value in (detail or {}).items()
+                     if key not in NOT_SHOWN and value not in (None, [], {}, ""))
 
 
 def _accepted(events: Sequence[Row]) -> list[str]:

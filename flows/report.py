@@ -14,9 +14,9 @@ from steps.rollout import Rollout
 COLUMNS = ("at", "phase", "direction", "step", "outcome", "duration_ms", "row_count", "statement", "detail")
 
 
-def audit_trail(ledger: Ledger) -> dict[str, Any]:
+def audit_trail(ledger: Ledger, called: str = "PLAN") -> dict[str, Any]:
     """
-    Everything on record about this plan on this table, as one document.
+    Everything on record about this plan on this table, as one document; the calls that it prints name the plan as *called*.
 
     `beside` are events of no run: what was looked at, asked and decided between the runs.
     """
@@ -29,13 +29,13 @@ def audit_trail(ledger: Ledger) -> dict[str, Any]:
         run["went_back"] = phase_facts.went_back(run)
     beside = sorted((event for some in of_run.values() for event in some), key=lambda event: event["id"])
     return {"table": ".".join(ledger.key[:2]), "plan": ledger.key[2], "runs": runs, "beside": beside,
-            "gates": [approvals.told(gate, ledger.key[2]) for gate in approvals.read(ledger)],
+            "gates": [approvals.told(gate, called) for gate in approvals.read(ledger)],
             "phases": {phase.value: state for phase, state in ledger.phases().items()}}
 
 
 def whole(rollout: Rollout) -> dict[str, Any]:
     """:func:`audit_trail` with seconds by phase, and, once anything was run, what to do in the application's repository."""
-    trail = audit_trail(rollout.ledger)
+    trail = audit_trail(rollout.ledger, rollout.plan.called)
     trail["durations"] = durations(trail, rollout.plan.plan.planned_s)
     trail["repository"] = repository.repository(rollout) if trail["runs"] else None
     return trail

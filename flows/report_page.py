@@ -104,7 +104,7 @@ def _run(number_of: int, run: dict[str, Any], rollout: Rollout) -> dict[str, Any
     if beside:
         phases.insert(0, {"name": "Findings, decisions, looks", "result": "", "figures": [], "events": [_event(event) for event in beside]})
     code = run["exit_code"]
-    ending = "never (killed?)" if run["ended_at"] is None else EXIT_CODES.get(code, run["outcome"] or "-")
+    ending = "never (killed?)" if run["ended_at"] is None else EXIT_CODES[code] if code in EXIT_CODES and code else run["outcome"] or "-"
     return {"number": number_of, "verb": run["verb"], "actor": run["actor"], "host": run["host"], "reason": run["reason"],
             "began": second(run["started_at"]), "ended": second(run["ended_at"]) or "…", "took": _took(run), "ending": ending,
             "exit_code": "-" if code is None else code, "outcome": run["outcome"] or "-", "accepted": accepted(run),

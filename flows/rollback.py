@@ -87,7 +87,7 @@ def what_stands(rollout: Rollout) -> str:
         phases = ", ".join(phase.value for phase in standing(rollout)) or "nothing"
     except RolloutError as error:
         phases = f"unknown ({error.reason})"
-    return f"what stands: {phases}; see `rollout status {rollout.plan.id}`, then run the same command again"
+    return f"what stands: {phases}; see `rollout status {rollout.plan.called}`, then run the same command again"
 
 
 def standing_after(rollout: Rollout, phase: Phase | None) -> list[Phase]:

@@ -95,7 +95,7 @@ def _way_back_on_failure(rollout: Rollout, conduct: Conductor) -> Iterator[None]
     except DeployFailed as failure:
         if rollout.cleanup_began():
             raise Stopped(failure.subject, f"V2 did not come: {failure.reason}", "nothing was taken away; correct the cause and run "
-                          f"again, or `rollout rollback {rollout.plan.id} cleanup`") from None
+                          f"again, or `rollout rollback {rollout.plan.called} cleanup`") from None
         _go_back(rollout, failure, "the deploy was taken back", partial(deploy.failed_and_taken_back, rollout, failure))
     except ShadowWriteFailed as failure:
         _go_back(rollout, failure, "the sync triggers keep both sides in step as before, for both generations",
@@ -111,7 +111,7 @@ def _way_back_on_failure(rollout: Rollout, conduct: Conductor) -> Iterator[None]
         undo, why = rollback.standing_after(rollout, None if to == "v0" else Phase.PRE_DEPLOY), str(failure)
         _go_back(rollout, failure, f"the application is back on V0 (on_fail = {to})",
                  lambda: rollback.backward(rollout, conduct, undo, drop_added=False, why=why),
-                 f"rollout rollback {rollout.plan.id} --to {to} --deployed-by NAME")
+                 f"rollout rollback {rollout.plan.called} --to {to} --deployed-by NAME")
 
 
 def _go_back(rollout: Rollout, failure: RolloutError, done: str, way_back: rollback.WayBack, by_hand: str | None = None) -> None:

@@ -50,7 +50,7 @@ def of_phase(name: str, rollout: Rollout, heard: Sequence[Event], error: str, be
     facts = phase_facts.of(phase, direction, work, rollout.plan.plan.planned_s.get(phase), error)
     pictures = [image(f"{chart.title}. {chart.description}", chart.data_uri()) for chart in paces(work)]
     head = phase_page.Head(f"{rollout.schema}.{rollout.table}", rollout.plan.id, rollout.person.actor, rollout.person.reason,
-                           rollout.plan.plan.max_stall_ms, because)
+                           rollout.plan.plan.max_stall_ms, rollout.plan.called, because)
     return phase_page.markdown(facts, head, events, len(before), pictures), facts.result
 
 
@@ -104,13 +104,14 @@ def _statements(page: Page, document: dict[str, Any], phases: Sequence[Phase]) -
 
 def of_run(rollout: Rollout, verb: str, exit_code: int, ending: str, links: Mapping[str, str]) -> tuple[str, str]:
     """What came of the run and what comes next, as page and line. *links* leads from a phase's name to its page."""
-    page = _opened(rollout, f"{verb}: {EXIT_CODES.get(exit_code, ending)}")
+    became = f"{verb}: {EXIT_CODES.get(exit_code, ending) if exit_code else ending}"
+    page = _opened(rollout, became)
     if exit_code:
         page.add(f"**{words(ending, 2000)}**", "")
     with suppress(RolloutError):
         now = standing(rollout)
         page.add(f"**Next:** {words(now['next'], 1000)}", "")
-        trail = audit_trail(rollout.ledger)
+        trail = audit_trail(rollout.ledger, rollout.plan.called)
         run = next((run for run in trail["runs"] if run["run_id"] == rollout.ledger.run_id), None)
         if run:
             page.part("Went back", phase_page.went_back(run), "phases")
@@ -120,7 +121,7 @@ def of_run(rollout: Rollout, verb: str, exit_code: int, ending: str, links: Mapp
         chart = timeline(trail)
         drawn = [image(f"{chart.title}. {chart.description}", chart.data_uri())] if chart else []
         page.part("The whole rollout", drawn, "pictures", last=True)
-    return str(page), f"{verb} by {rollout.person.actor}: {EXIT_CODES.get(exit_code, ending)}"
+    return str(page), f"{became}, by {rollout.person.actor}"
 
 
 def _did(run: dict[str, Any], links: Mapping[str, str], planned_s: dict[str, float]) -> list[str]:
@@ -134,7 +135,7 @@ def _did(run: dict[str, Any], links: Mapping[str, str], planned_s: dict[str, flo
 
 
 def _opened(rollout: Rollout, title: str) -> Page:
-    page = Page(f"rollout report {rollout.plan.id}")
+    page = Page(f"rollout report {rollout.plan.called}")
     page.add(f"# {words(title)}", "", f"Table {code(f'{rollout.schema}.{rollout.table}')}, plan {code(rollout.plan.id)}  ",
              f"By **{words(rollout.person.actor)}**: {words(rollout.person.reason, 1500)}", "")
     return page

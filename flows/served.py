@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from flows import cockpit, deployments, looking, one_at_a_time, parity_watch
+from flows.one_at_a_time import TAG
 from flows.params import Through
 
 cockpit.prepare()
 
 from prefect.flows import Flow  # noqa: E402  # only after the settings above
 
-TAG = "mysql-rollout"
 LOOK = "look"
 
 

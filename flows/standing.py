@@ -44,7 +44,7 @@ def standing(rollout: Rollout) -> dict[str, Any]:
 
 def waiting_gates(rollout: Rollout) -> list[dict[str, Any]]:
     """What waits for an answer or for its time, with the calls that answer; and what was approved and not used yet."""
-    return [approvals.told(gate, rollout.plan.id) for gate in approvals.open_now(rollout)]
+    return [approvals.told(gate, rollout.plan.called) for gate in approvals.open_now(rollout)]
 
 
 def _schema(rollout: Rollout, *, begun: bool) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from flows import api, cockpit
 from flows.history import TOLD_LATER, Told, told
+from flows.one_at_a_time import TAG
 from steps import waits
 from steps.errors import Stopped
 
@@ -131,7 +132,7 @@ def _made(client: SyncPrefectClient, run: Told) -> FlowRun:
     flow = client.request("POST", "/flows/", json=FlowCreate(name=run.flow).model_dump(mode="json")).json()
     then = StateDetails.model_validate({"scheduled_time": run.began})
     wanted = FlowRunCreate(
-        flow_id=flow["id"], name=run.name, parameters=run.parameters, tags=["mysql-rollout", TOLD_LATER], idempotency_key=run.run_id,
+        flow_id=flow["id"], name=run.name, parameters=run.parameters, tags=[TAG, TOLD_LATER], idempotency_key=run.run_id,
         state=StateCreate(type=StateType.SCHEDULED, message="told afterwards", state_details=then))
     return FlowRun.model_validate(client.request("POST", "/flow_runs/", json=wanted.model_dump(mode="json", exclude_unset=True)).json())
 

@@ -6,7 +6,6 @@ import unicodedata
 
 KEPT = frozenset("\n\t")
 STEERING = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # controls, bidirectional overrides, zero width, halves of pairs
-WHERE_ALL_IS = "rollout report {plan}"
 
 
 def visible(text: str) -> str:

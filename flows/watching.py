@@ -76,7 +76,7 @@ def refuse_lost(rollout: Rollout, look: Look) -> None:
     """Raises ParityLost or ParityUnseen, as :func:`watch`."""
     if look.lost:
         raise ParityLost(f"table {rollout.schema}.{rollout.table}", "; ".join(look.lost), "cleanup stays shut; `rollout run "
-                         f"{rollout.plan.id}` puts triggers back and looks for what fell behind; rows that differ are decided by key",
+                         f"{rollout.plan.called}` puts triggers back and looks for what fell behind; rows that differ are decided by key",
                          look.to_json())
     if look.outcome == UNSEEN:
         raise ParityUnseen(f"table {rollout.schema}.{rollout.table}", f"could not look: {'; '.join(look.could_not_look)}",

@@ -120,7 +120,7 @@ def flow_run(ledger: Ledger) -> str | None:
 
 def binding(rollout: Rollout, phase: Phase) -> dict[str, Any]:
     """What an approval is given for: this plan, from this stair, with these settings. Any other needs another approval."""
-    settings = rollout.plan.model_dump(mode="json", exclude={"folder", "table_as_written"})
+    settings = rollout.plan.model_dump(mode="json", exclude={"folder", "given", "table_as_written"})
     text = json.dumps(masked(settings), sort_keys=True)
     return {"identity": rollout.plan.identity_hash(), "stair": rollout.position(), "phase": phase.value,
             "settings": hashlib.sha256(text.encode()).hexdigest()}
@@ -182,7 +182,7 @@ def answer(rollout: Rollout, phase: Phase, by: str, reason: str, *, approve: boo
     """
     ledger, now = rollout.ledger, clocks.now(rollout.session)
     gate = latest(read(ledger), phase, APPROVAL)
-    again = f"`rollout run {rollout.plan.id}{' --through cleanup' if phase is Phase.CLEANUP else ''}` asks"
+    again = f"`rollout run {rollout.plan.called}{' --through cleanup' if phase is Phase.CLEANUP else ''}` asks"
     if gate is None:
         raise Refused(f"gate of {phase.value}", "nobody has asked for this phase yet", f"{again}; nothing was done")
     if gate_id and gate.id != gate_id:
@@ -213,10 +213,10 @@ def _now(ledger: Ledger, gate: Gate) -> Gate:
     return next(one for one in read(ledger) if one.id == gate.id)
 
 
-def told(gate: Gate, plan_id: str) -> dict[str, Any]:
-    """One gate as `rollout status` and `rollout report` tell it; field names are stable."""
-    answer_with = [f"rollout approve {plan_id} {gate.phase.value} --by NAME --reason WHY",
-                   f"rollout reject {plan_id} {gate.phase.value} --by NAME --reason WHY"]
+def told(gate: Gate, plan: str) -> dict[str, Any]:
+    """One gate as `rollout status` and `rollout report` tell it, with calls for *plan* as a shell takes it; field names are stable."""
+    answer_with = [f"rollout approve {plan} {gate.phase.value} --by NAME --reason WHY",
+                   f"rollout reject {plan} {gate.phase.value} --by NAME --reason WHY"]
     return {"phase": gate.phase.value, "gate": gate.id, "state": gate.state, "needs": gate.needs, "since": gate.since,
             "asked_by": gate.askers, "asked_why": gate.detail.get("why"), "reasons": gate.detail.get("reasons", []),
             "opens_at": gate.detail.get("opens_at"), "until": gate.until.shown if gate.state in (WAITING, APPROVED) else None,
@@ -225,7 +225,7 @@ def told(gate: Gate, plan_id: str) -> dict[str, Any]:
             "answered_why": gate.answer.get("why") if gate.state != WAITING else None,
             "answered_at": gate.answered_at if gate.state != WAITING else None,
             "calls": [] if gate.state != WAITING else answer_with if gate.needs == APPROVAL else
-            [f"rollout resume {plan_id} --by NAME --reason WHY"]}
+            [f"rollout resume {plan} --by NAME --reason WHY"]}
 
 
 def in_words(gate: dict[str, Any]) -> str:

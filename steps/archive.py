@@ -11,8 +11,9 @@ import hashlib
 from steps import catalogue, passes, waits
 from steps.agreement import Pair
 from steps.errors import Stopped
-from steps.keyset import Key, decode, encode
+from steps.keyset import Key, Keyset, decode, encode
 from steps.mysql import quote
+from steps.phase import Phase
 from steps.rollout import Rollout
 from steps.rungs import tombstone
 
@@ -54,7 +55,7 @@ def fill(rollout: Rollout) -> int:
     rollout.ledger.start_pass(PASS)
     if not rollout.ledger.passes()[PASS]["finished_at"]:
         _copy(rollout, walk)
-        wrong = _unequal(rollout, walk)
+        wrong = _unequal(rollout)
         if wrong:
             raise Stopped(f"archive of {rollout.table}", f"{wrong} rows differ from the table",
                           "nothing was dropped; run the same command again")
@@ -80,14 +81,9 @@ def restore(rollout: Rollout, pairs: tuple[Pair, ...]) -> int:
     Before the triggers come on, since they would take the old side's change for V0's. Rows are picked with SKIP LOCKED, so no
     application statement waits for a wait of ours. Rows born after the archive have nothing there. Safe to repeat. Returns rows.
     """
-    walk = rollout.walk_without_pairs()
-    by_pair = {pair.old: pair for pair in pairs}
-    wanted = {c: _where_undecided(by_pair[c]) if c in by_pair else f"a.{quote(c)}" for c in rollout.plan.removed_columns}
+    walk, wanted, source = rollout.walk_without_pairs(), _wanted(rollout, pairs), _source(rollout)
     differ = " OR ".join(f"NOT (HEX(t.{quote(c)}) <=> HEX({value}))" for c, value in wanted.items())
-    keep = [f"t.{quote(c)} = t.{quote(c)}" for c in catalogue.self_updating_columns(rollout.session, rollout.schema, rollout.table)]
-    sets = ", ".join([f"t.{quote(c)} = {value}" for c, value in wanted.items()] + keep)
-    on = " AND ".join(f"a.{quote(c)} = t.{quote(c)}" for c in walk.keyset.columns)
-    source = f"{walk.keyset.name} AS t JOIN {name(rollout)} AS a ON {on}"
+    update = _restoring(rollout, pairs)
     key = ", ".join(f"t.{quote(c)}" for c in walk.keyset.columns)
     restored = 0
     for sweep in range(rollout.plan.backfill.max_passes):
@@ -101,12 +97,36 @@ def restore(rollout: Rollout, pairs: tuple[Pair, ...]) -> int:
                                                "FOR UPDATE OF t SKIP LOCKED", *values)
                 if picked:
                     mine, keys = walk.keyset.among(picked, "t.")
-                    rollout.session.run(f"UPDATE {source} SET {sets} WHERE {mine}", *keys)
+                    rollout.session.run(f"{update} WHERE {mine}", *keys)
             restored, left, cursor = restored + len(picked), left - len(picked), chunk[-1]
         if left <= 0:
             return restored
         waits.sleep_s(min(0.1 * (sweep + 1), 2))
     raise Stopped(f"archive of {rollout.table}", f"{left} rows stayed locked by the application", "run the same command again")
+
+
+def restoring(rollout: Rollout, pairs: tuple[Pair, ...]) -> str:
+    """The statement of :func:`restore` as the audit trail has it, without keys."""
+    return f"{_restoring(rollout, pairs)} WHERE {rollout.walk_without_pairs().keyset.among_elided}"
+
+
+def _restoring(rollout: Rollout, pairs: tuple[Pair, ...]) -> str:
+    keep = [f"t.{quote(c)} = t.{quote(c)}" for c in catalogue.self_updating_columns(rollout.session, rollout.schema, rollout.table)]
+    sets = ", ".join([f"t.{quote(c)} = {value}" for c, value in _wanted(rollout, pairs).items()] + keep)
+    return f"UPDATE {_source(rollout)} SET {sets}"
+
+
+def _wanted(rollout: Rollout, pairs: tuple[Pair, ...]) -> dict[str, str]:
+    """The value that each removed column gets."""
+    by_pair = {pair.old: pair for pair in pairs}
+    return {c: _where_undecided(by_pair[c]) if c in by_pair else f"a.{quote(c)}" for c in rollout.plan.removed_columns}
+
+
+def _source(rollout: Rollout) -> str:
+    """The table as `t` with its archive as `a`, by key."""
+    keyset = rollout.walk_without_pairs().keyset
+    on = " AND ".join(f"a.{quote(c)} = t.{quote(c)}" for c in keyset.columns)
+    return f"{keyset.name} AS t JOIN {name(rollout)} AS a ON {on}"
 
 
 def _where_undecided(pair: Pair) -> str:
@@ -119,34 +139,46 @@ def _where_undecided(pair: Pair) -> str:
 
 
 def _create(rollout: Rollout, live: catalogue.Shape, key: tuple[str, ...]) -> None:
+    if stands(rollout):
+        return
     collation = catalogue.table_collation(rollout.session, rollout.schema, rollout.table)
     columns = [f"{quote(c)} {live.columns[c].replace(' AUTO_INCREMENT', '')}" for c in key]
     columns += [f"{quote(c)} {_plain(live.columns[tombstone(c)])}" for c in rollout.plan.removed_columns]
-    rollout.session.run(f"CREATE TABLE IF NOT EXISTS {name(rollout)} ({', '.join(columns)}, PRIMARY KEY ({', '.join(map(quote, key))})) "
-                        f"ENGINE=InnoDB DEFAULT CHARSET={collation.partition('_')[0]} COLLATE={collation}")
+    create = (f"CREATE TABLE IF NOT EXISTS {name(rollout)} ({', '.join(columns)}, PRIMARY KEY ({', '.join(map(quote, key))})) "
+              f"ENGINE=InnoDB DEFAULT CHARSET={collation.partition('_')[0]} COLLATE={collation}")
+    with rollout.timed(Phase.CLEANUP, "archive table", statement=create):
+        rollout.session.run(create)
 
 
 def _plain(definition: str) -> str:
     return definition.partition(" ON UPDATE ")[0].replace(" INVISIBLE", "")
 
 
-def _copy(rollout: Rollout, walk: passes.Walk) -> None:
-    cursor: Key | None = decode(rollout.ledger.passes()[PASS]["cursor"])
-    key = walk.keyset.select
+def filling(rollout: Rollout) -> str:
+    """The statement of :func:`fill` as the audit trail has it, without keys."""
+    keyset = rollout.walk_without_pairs().keyset
+    return f"{_filling(rollout, keyset)} WHERE {keyset.among_elided}"
+
+
+def _filling(rollout: Rollout, keyset: Keyset) -> str:
     kept = ", ".join(quote(c) for c in rollout.plan.removed_columns)
     buried = ", ".join(quote(tombstone(c)) for c in rollout.plan.removed_columns)
+    return f"INSERT INTO {name(rollout)} ({keyset.select}, {kept}) SELECT {keyset.select}, {buried} FROM {keyset.name}"
+
+
+def _copy(rollout: Rollout, walk: passes.Walk) -> None:
+    cursor: Key | None = decode(rollout.ledger.passes()[PASS]["cursor"])
+    insert = _filling(rollout, walk.keyset)
     while chunk := walk.keyset.next_keys(rollout.session, cursor, ROWS):
         rollout.check_owner()
         among, values = walk.keyset.among(chunk)
         with rollout.session.transaction():
-            rows = rollout.session.run(f"INSERT INTO {name(rollout)} ({key}, {kept}) SELECT {key}, {buried} FROM {walk.keyset.name} "
-                                       f"WHERE {among}", *values)
+            rows = rollout.session.run(f"{insert} WHERE {among}", *values)
             rollout.ledger.move_pass(rollout.session, PASS, encode(chunk[-1]), len(chunk), rows)
         cursor = chunk[-1]
 
 
-def _unequal(rollout: Rollout, walk: passes.Walk) -> int:
+def _unequal(rollout: Rollout) -> int:
     """Rows of the table whose archived values differ, by bytes; rows born since have no archive and count as equal."""
-    on = " AND ".join(f"a.{quote(c)} = t.{quote(c)}" for c in walk.keyset.columns)
     differ = " OR ".join(f"NOT (HEX(a.{quote(c)}) <=> HEX(t.{quote(tombstone(c))}))" for c in rollout.plan.removed_columns)
-    return int(rollout.session.value(f"SELECT COUNT(*) FROM {walk.keyset.name} AS t JOIN {name(rollout)} AS a ON {on} WHERE {differ}") or 0)
+    return int(rollout.session.value(f"SELECT COUNT(*) FROM {_source(rollout)} WHERE {differ}") or 0)

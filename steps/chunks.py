@@ -111,8 +111,7 @@ class Fixer:
 
     def _update(self, condition: str, values: Key) -> int:
         walk = self.walk
-        changed = walk.session.run(f"UPDATE {walk.keyset.name} SET {fixes.assignments(walk.fixes, list(self.keep))} WHERE {condition}",
-                                   *values)
+        changed = walk.session.run(f"{update(walk, self.keep)} WHERE {condition}", *values)
         bad = walk.session.warnings()
         if bad:
             raise StatementFailed(f"pass over {walk.keyset.table}", f"the server warned {', '.join(sorted(set(bad)))} on a chunk",
@@ -151,6 +150,11 @@ class Fixer:
         middle = len(keys) // 2
         first, second = self._halves(keys[:middle]), self._halves(keys[middle:])
         return first[0] + second[0], first[1] + second[1]
+
+
+def update(walk: Walk, keep: tuple[str, ...]) -> str:
+    """What a chunk's rows are changed by, without its WHERE."""
+    return f"UPDATE {walk.keyset.name} SET {fixes.assignments(walk.fixes, list(keep))}"
 
 
 def _of_no_row(error: StatementFailed) -> bool:

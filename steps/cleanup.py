@@ -72,7 +72,7 @@ def _v2_out(rollout: Rollout) -> Outcome:
     plan = rollout.plan.cleanup
     how = deploy.put_out(rollout, PHASE, plan.deploy, Health(plan.health_command, plan.health_url), "v2",
                          "the generation without the old columns (V2) is deployed and no older instance is left",
-                         f"rollout run {rollout.plan.id} --through cleanup --deployed-by NAME",
+                         f"rollout run {rollout.plan.called} --through cleanup --deployed-by NAME",
                          before=lambda detail: reached(rollout, "v2 going out", **detail))
     reached(rollout, "v2 out", v2=how)
     return Outcome.DONE
@@ -179,7 +179,7 @@ def _archive(rollout: Rollout) -> Outcome:
     if not _due(rollout):
         return Outcome.NOT_DUE
     reached(rollout, "archiving")
-    with rollout.timed(PHASE, "archive") as facts:
+    with rollout.timed(PHASE, "archive", statement=archive.filling(rollout)) as facts:
         facts["rows"] = archive.fill(rollout)
         facts["checksum"] = archive.checksum(rollout)
     reached(rollout, "archived")

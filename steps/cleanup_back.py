@@ -61,8 +61,9 @@ def _unbury(rollout: Rollout) -> Outcome:
 def _restore(rollout: Rollout) -> Outcome:
     if not archive.is_complete(rollout) or rollout.sync_state() is SyncState.ON:
         return Outcome.ALREADY_DONE
-    with rollout.timed(PHASE, "restore from the archive", direction="back") as facts:
-        facts["rows"] = archive.restore(rollout, rollout.pairs())
+    pairs = rollout.pairs()
+    with rollout.timed(PHASE, "restore from the archive", direction="back", statement=archive.restoring(rollout, pairs)) as facts:
+        facts["rows"] = archive.restore(rollout, pairs)
     return Outcome.DONE
 
 
@@ -99,7 +100,7 @@ def _parity(rollout: Rollout) -> Outcome:
 
 def _v1_out(rollout: Rollout) -> Outcome:
     deploy.take_back(rollout, PHASE, rollout.plan.cleanup.rollback_deploy, "v1", "V1 is out again, beside V2 or instead of it",
-                     f"rollout rollback {rollout.plan.id} cleanup --deployed-by NAME")
+                     f"rollout rollback {rollout.plan.called} cleanup --deployed-by NAME")
     rollout.ledger.reset_pass(archive.PASS)  # the archive stays, but the next cleanup makes its own
     rollout.ledger.set_phase(PHASE, "undone")
     return Outcome.DONE

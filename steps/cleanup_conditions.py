@@ -54,7 +54,7 @@ def _parity(rollout: Rollout, look: dict[str, Any], now: clocks.Moment) -> list[
         return [f"parity is lost: {look['differing']} rows disagree" + (f" (keys: {keys})" if keys else "")]
     at = str(look["at"]) if look.get("complete") else every_row_at(rollout)
     if clocks.recorded(at, None).plus(FRESH_S).has_come(now):
-        return [f"every row was last looked at {at}, more than a day ago: `rollout watch {rollout.plan.id}`"]
+        return [f"every row was last looked at {at}, more than a day ago: `rollout watch {rollout.plan.called}`"]
     if look.get("outcome") == UNSEEN:
         return [f"the last look could not look: {'; '.join(look['could_not_look'])}"]
     return []

@@ -56,7 +56,7 @@ def _ready(rollout: Rollout) -> Outcome:
 def _forward(rollout: Rollout) -> Outcome:
     plan = rollout.plan.deploy
     how = put_out(rollout, PHASE, plan.command, Health(plan.health_command, plan.health_url), "v1",
-                  "the new generation (V1) is deployed and healthy", f"rollout run {rollout.plan.id} --deployed-by NAME",
+                  "the new generation (V1) is deployed and healthy", f"rollout run {rollout.plan.called} --deployed-by NAME",
                   before=lambda detail: rollout.ledger.set_phase(PHASE, "running", detail))
     _set(rollout, "done", how=how)
     return Outcome.DONE
@@ -156,12 +156,13 @@ def prepared_to_go_back(rollout: Rollout) -> None:
         WaitingForPerson: nobody has confirmed it and no way leads back without a person.
     """
     if v1_may_live(rollout) and not comes_back_by_itself(rollout, PHASE, rollout.plan.deploy.rollback_command, "v0"):
-        _confirmed(rollout, V0_IS_BACK, f"rollout rollback {rollout.plan.id} … --deployed-by NAME, or --set deploy.rollback_command='…'")
+        _confirmed(rollout, V0_IS_BACK, f"rollout rollback {rollout.plan.called} … --deployed-by NAME, or --set "
+                                        "deploy.rollback_command='…'")
 
 
 def _backward(rollout: Rollout) -> Outcome:
     take_back(rollout, PHASE, rollout.plan.deploy.rollback_command, "v0", V0_IS_BACK,
-              f"rollout rollback {rollout.plan.id} … --deployed-by NAME")
+              f"rollout rollback {rollout.plan.called} … --deployed-by NAME")
     rollout.ledger.set_phase(PHASE, "undone")
     return Outcome.DONE
 
@@ -202,6 +203,6 @@ def failed_and_taken_back(rollout: Rollout, failure: RolloutError) -> None:
     if way is None:
         _set(rollout, "running", failure=str(failure))
         raise WaitingForPerson("deploy", f"failed and {why or 'there is no deploy.rollback_command'} ({failure})",
-                               f"take V1 back by hand, then `rollout rollback {rollout.plan.id} deploy --deployed-by NAME`; or correct "
+                               f"take V1 back by hand, then `rollout rollback {rollout.plan.called} deploy --deployed-by NAME`; or correct "
                                "the cause and run the same command again")
     _backward(rollout)

@@ -158,7 +158,8 @@ def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, wait
         known_asker = any(approvals.same_person(person.actor, asker) for asker in same.askers)
         if not known_asker or (detail["flow_run"] and detail["flow_run"] not in same.flow_runs):
             approvals.record(rollout, phase, WAITING, gate=gate_id, by=person.actor, why=person.reason, flow_run=detail["flow_run"])
-    call = f"rollout {f'approve {rollout.plan.id} {phase.value}' if missing else f'resume {rollout.plan.id}'} --by NAME --reason WHY"
+    called = rollout.plan.called
+    call = f"rollout {f'approve {called} {phase.value}' if missing else f'resume {called}'} --by NAME --reason WHY"
     told = {"gate": gate_id, "phase": phase.value, "reasons": reasons, "needs": needs, "opens_at": detail["opens_at"],
             "until": detail["until"], "unmet": detail.get("unmet", []), "call": call}
     subject = phase.value if phase is Phase.CLEANUP else f"phase {phase.value}"

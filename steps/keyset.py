@@ -73,6 +73,11 @@ class Keyset:
         each = "(" + " AND ".join(f"{alias}{quote(c)} = {VALUE}" for c in self.columns) + ")"
         return "(" + " OR ".join([each] * len(keys)) + ")", tuple(value for key in keys for value in key)
 
+    @property
+    def among_elided(self) -> str:
+        """:meth:`among` as the audit trail has it: keys are the rows' contents."""
+        return f"({self.select}) IN (/* the keys of a chunk */)"
+
     def _beyond(self, key: Key, sign: str) -> tuple[str, Key]:
         arms, values = [], []
         for depth, column in enumerate(self.columns):

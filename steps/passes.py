@@ -14,7 +14,7 @@ from contextlib import nullcontext
 
 from steps import catalogue, exact_look, lanes, quarantine, waits
 from steps.cancellation import Cancelled
-from steps.chunks import Fixer, filled_column_is_indexed, refuse_too_many, spared
+from steps.chunks import Fixer, filled_column_is_indexed, refuse_too_many, spared, update
 from steps.errors import StatementFailed, Stopped
 from steps.exact_look import Disagreement
 from steps.keyset import Key, decode, encode
@@ -40,21 +40,23 @@ def fill(walk: Walk, ledger: Ledger, name: str, told: Callable[[Progress], None]
     """
     ledger.start_pass(name)
     indexed, pace = filled_column_is_indexed(walk), Pace(name, told)
+    keep = tuple(catalogue.self_updating_columns(walk.session, walk.keyset.schema, walk.keyset.table))
+    statement = f"{update(walk, keep)} WHERE {walk.keyset.among_elided}"
     with nullcontext() if indexed else spared(walk), Throttle(ledger, name, walk.settings) as throttle:
         try:
-            left = _sweeps(walk, throttle, pace, indexed=indexed)
+            left = _sweeps(walk, throttle, pace, keep, indexed=indexed)
         except (Stopped, Cancelled):
-            throttle.sum_up(pace, "stopped")
+            throttle.sum_up(pace, statement, "stopped")
             raise
-        throttle.sum_up(pace)
+        throttle.sum_up(pace, statement)
         return left
 
 
-def _sweeps(walk: Walk, throttle: Throttle, pace: Pace, *, indexed: bool) -> Disagreement:
+def _sweeps(walk: Walk, throttle: Throttle, pace: Pace, keep: tuple[str, ...], *, indexed: bool) -> Disagreement:
     ledger, name = throttle.ledger, throttle.name
     for sweep in range(1, walk.settings.max_passes + 1):
         quarantine.clear(ledger, name)
-        skipped = _sweep(walk, throttle, pace, indexed=indexed)
+        skipped = _sweep(walk, throttle, pace, keep, indexed=indexed)
         left = exact_look.disagreements(walk, brake=exact_look.Brake(walk, throttle, pace))
         ledger.end_sweep(name, finished=not left.fixable)
         if not left.fixable:
@@ -65,7 +67,7 @@ def _sweeps(walk: Walk, throttle: Throttle, pace: Pace, *, indexed: bool) -> Dis
                   f"{walk.settings.max_passes} sweeps", "run the same command again, or raise backfill.max_passes")
 
 
-def _sweep(walk: Walk, throttle: Throttle, pace: Pace, *, indexed: bool) -> int:
+def _sweep(walk: Walk, throttle: Throttle, pace: Pace, keep: tuple[str, ...], *, indexed: bool) -> int:
     """One way through the table from the ledger's cursor; returns how many rows were skipped because somebody held them."""
     ledger, name = throttle.ledger, throttle.name
     standing = ledger.passes()[name]
@@ -79,8 +81,7 @@ def _sweep(walk: Walk, throttle: Throttle, pace: Pace, *, indexed: bool) -> int:
         count = quarantine.put(ledger, session, name, key, error.reason)
         refuse_too_many(walk.keyset.table, count, walk.settings.most_refused)
 
-    keep = catalogue.self_updating_columns(walk.session, walk.keyset.schema, walk.keyset.table)
-    fixer = Fixer(walk, moved, refused, tuple(keep), one_by_one=indexed and walk.settings.mode == "gentle")
+    fixer = Fixer(walk, moved, refused, keep, one_by_one=indexed and walk.settings.mode == "gentle")
     cursor = decode(standing["cursor"])
     crew = lanes.Lanes(fixer, throttle, pace, cursor, spare_checks=not indexed)
     count = lanes.how_many(walk)

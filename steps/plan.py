@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ __all__ = ["Backfill", "Cleanup", "Deploy", "Fleet", "Gates", "Handover", "Leaf"
 class Plan(Part):
     """A whole plan. `folder` is where its SQL lives; `sql_text` holds every file by name, so the identity covers it.
 
-    `table_as_written` is set where the server spells the table's name otherwise (:mod:`steps.own_names`).
+    `table_as_written` is set where the server spells the table's name otherwise (:mod:`steps.own_names`); `given` is what the plan was
+    asked for by: a copy may have the id of a shipped one, and then a call by id runs that.
     """
 
     plan: PlanTable
@@ -57,6 +59,7 @@ class Plan(Part):
     fleet: Fleet | None = None
     folder: Path = Path()
     table_as_written: str | None = None
+    given: str = ""
     sql_text: dict[str, str] = Field(default={})
     queries: dict[str, str] = Field(default={})
 
@@ -77,6 +80,11 @@ class Plan(Part):
     @property
     def id(self) -> str:
         return self.plan.id
+
+    @property
+    def called(self) -> str:
+        """PLAN as a shell takes it, for the calls that messages and pages print."""
+        return shlex.quote(self.given or self.id)
 
     @property
     def table(self) -> str:

@@ -39,5 +39,5 @@ def refuse_other_plans(rollout: Rollout) -> None:
     others = rollout.ledger.unfinished_plans()
     if others:
         raise Refused(f"table {rollout.table}", f"plan {', '.join(others)} was begun on it and has not ended",
-                      f"finish it with `rollout run {others[0]} --through cleanup`, or take it back with "
-                      f"`rollout rollback {others[0]} --to v0 --drop-added`")
+                      f"finish it with `rollout run PLAN --through cleanup`, or take it back with `rollout rollback PLAN --to v0 "
+                      f"--drop-added`, where PLAN is the one that calls itself {others[0]}")

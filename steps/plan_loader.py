@@ -15,7 +15,7 @@ from steps.plan import Plan
 from steps.plan_gates import Gates
 
 SHIPPED = Path(__file__).resolve().parent.parent / "sql"
-LOADED_KEYS = {"folder", "sql_text", "queries"}
+LOADED_KEYS = {"folder", "given", "sql_text", "queries"}
 
 
 def shipped_plans() -> list[str]:
@@ -44,7 +44,8 @@ def load(name: str, overrides: Sequence[str] = ()) -> Plan:
         raise _complaint(path, text, error, overrides) from None
     _refuse_looser_gates(plan, text, path, overrides)
     masking.keep_back(*plan.backfill.replicas)
-    return plan.model_copy(update={"folder": path.parent, "sql_text": _step_sql(plan, path, text), "queries": _queries(plan, path, text)})
+    return plan.model_copy(update={"folder": path.parent, "given": name, "sql_text": _step_sql(plan, path, text),
+                                   "queries": _queries(plan, path, text)})
 
 
 def _refuse_looser_gates(plan: Plan, text: str, path: Path, overrides: Sequence[str]) -> None:

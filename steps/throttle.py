@@ -134,12 +134,12 @@ class Throttle:
         self.ledger.record(Event(self.phase, f"pass {self.name}", what, detail={"why": why},
                                  duration_ms=None if after_s is None else after_s * 1000))
 
-    def sum_up(self, pace: Pace, outcome: str = "done") -> None:
-        """Put this run's rows, rate and chunk times into the audit trail, where the pass has done something."""
+    def sum_up(self, pace: Pace, statement: str, outcome: str = "done") -> None:
+        """Put rows, rate, chunk times and the form of its *statement* into the audit trail, where this run has changed something."""
         if pace.changed:
             rate = round(pace.seen / pace.worked_s()) if pace.worked_s() > 0 else 0
-            self.ledger.record(Event(self.phase, f"pace of pass {self.name}", outcome, duration_ms=pace.worked_s() * 1000,
-                                     rows=pace.seen, detail={"rows per s": rate} | pace.summary()))
+            self.ledger.record(Event(self.phase, f"pace of pass {self.name}", outcome, statement=statement, rows=pace.seen,
+                                     duration_ms=pace.worked_s() * 1000, detail={"rows per s": rate} | pace.summary()))
 
     @property
     def phase(self) -> str:

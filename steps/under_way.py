@@ -77,8 +77,8 @@ class Errand:
             rollout.record_now(self._event(TABLE_LOST, {"why": lost.reason, "brings": self.brings}), only_known_here=True)
         became = f"it came to its end, and {self.brings}" if ended else f"it was ended, and {self.brings} all the same"
         return OwnershipLost(lost.subject, f"{lost.reason} while {self.step} was under way: {became}",
-                             f"make sure what lives, and see who has the table: `rollout status {rollout.plan.id}`. This is on record: the "
-                             "same command continues, and asks a person where another run has gone on meanwhile")
+                             f"make sure what lives, and see who has the table: `rollout status {rollout.plan.called}`. This is on record: "
+                             "the same command continues, and asks a person where another run has gone on meanwhile")
 
     def _event(self, outcome: str, detail: dict[str, Any], before: str = "") -> Event:
         return Event(self.phase.value, before + self.step, outcome, self.direction, detail=detail)

@@ -8,7 +8,7 @@ from steps.plan import Plan
 from steps.rehearsal import Rehearsed
 from steps.target import Target
 
-BESIDE = {"deploy", "backfill", "verify", "queries", "shadow_write", "reconcile", "fleet", "folder"}
+BESIDE = {"deploy", "backfill", "verify", "queries", "shadow_write", "reconcile", "fleet", "folder", "given"}
 """What a rehearsal does not look at."""
 
 rehearse = rehearsal.rehearse

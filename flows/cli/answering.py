@@ -70,14 +70,14 @@ def _answer(request: Request, database: Target, phase: Through, end: Ending, *, 
     with actions.desk(request, database) as desk, _told(desk):
         said = approvals.answer(desk, phase.phase, request.by, request.reason, approve=yes, unmet=cleanup_conditions.unmet,
                                 accepted=desk.accepted)
-        gate = approvals.told(said.gate, desk.plan.id)
+        gate = approvals.told(said.gate, desk.plan.called)
     end.document |= {"outcome": said.outcome, "said": said.said, "gate": gate}
     end.say(said.said)
     decided = said.gate.state == APPROVED
     answers = said.gate.flow_runs and (decided or not yes)
     goes_on = bool(answers) and _tell(end, said.gate.flow_runs, _input(said.gate, approve=decided))
     if decided and not goes_on:
-        end.say(f"run the same command again, or `rollout resume {request.plan}`")
+        end.say(f"run the same command again, or `rollout resume {desk.plan.called}`")
 
 
 def _told(desk: Rollout) -> AbstractContextManager[None]:
@@ -113,7 +113,7 @@ def _goes_on(desk: Rollout, asked: Request, end: Ending) -> bool:
     """
     gate = next(iter(approvals.open_now(desk)), None)
     if gate and gate.state == WAITING and gate.needs == APPROVAL:
-        calls = approvals.told(gate, desk.plan.id)["calls"]
+        calls = approvals.told(gate, desk.plan.called)["calls"]
         raise Refused(f"gate of {gate.phase.value}", "waits for an approval, which this is not", f"`{calls[0]}`; nothing was done")
     if gate and gate.state == WAITING:
         desk.ledger.run_id = gate.run_id
@@ -121,7 +121,7 @@ def _goes_on(desk: Rollout, asked: Request, end: Ending) -> bool:
     if gate and gate.flow_runs:
         answer = _input(gate, approve=True) if gate.needs == APPROVAL else {"reason": asked.reason}
         if _tell(end, gate.flow_runs, answer):
-            end.document |= {"outcome": "done", "gate": approvals.told(gate, desk.plan.id)}
+            end.document |= {"outcome": "done", "gate": approvals.told(gate, desk.plan.called)}
             return True
     if gate is None:
         _refuse_open_question(desk)

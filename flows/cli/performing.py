@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 
@@ -141,6 +142,6 @@ def _with_prefect(request: Asked, database: Target, end: Ending,
 
 def _untold(request: Asked, end: Ending, why: str, flow_run: str | None = None) -> None:
     """Say once what Prefect missed, and the command that tells it later; the exit code is the database work's."""
-    remedy = f"rollout report {request.plan} --sync"
+    remedy = f"rollout report {shlex.quote(request.plan)} --sync"
     end.document["prefect"] = {"told": False, "flow_run": flow_run, "reason": why, "remedy": remedy}
     end.say(f"Prefect could not be told ({why}); the ledger has all of it, and `{remedy}` tells it later")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from flows.login import AUTH, FILE, KEY
 from flows.readiness import API
 from steps.target import ENVIRONMENT, ENVIRONMENT_FILE
 from tests.cli.calling import Call
@@ -17,12 +18,15 @@ NOWHERE = "http://127.0.0.1:9/api"
 
 @pytest.fixture(autouse=True)
 def nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (API, ENVIRONMENT_FILE):
+    for name in (API, AUTH, FILE, KEY, ENVIRONMENT_FILE):
         monkeypatch.delenv(name, raising=False)
 
 
 def prefect(request: Request) -> tuple[int, Any]:
-    return (200, True) if request.path == "/api/health" else (404, "nothing here")
+    """Prefect with a password, as its server asks for one."""
+    if request.path != "/api/flows/count" or request.command != "POST":
+        return 404, "nothing here"
+    return (200, 7) if request.headers.get("Authorization") == "Basic YTpi" else (401, {"exception_message": "Unauthorized"})
 
 
 def test_both_answer_and_the_database_comes_from_a_file(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str) -> None:
@@ -30,6 +34,8 @@ def test_both_answer_and_the_database_comes_from_a_file(call: Call, monkeypatch:
     monkeypatch.setenv(ENVIRONMENT_FILE, str(tmp_path / "url"))
     with serving(prefect) as address:
         monkeypatch.setenv(API, f"{address}/api")
+        (tmp_path / "login").write_text("a:b\n")
+        monkeypatch.setenv(FILE, str(tmp_path / "login"))
         answer = call("ready", "--json")
 
     assert (answer.code, answer.document["trouble"]) == (0, {"database": None, "prefect": None})
@@ -45,7 +51,25 @@ def test_a_dead_api_is_exit_4_and_the_database_is_asked_all_the_same(here: Call,
     assert "refused" in answer.document["trouble"]["prefect"]
 
 
-@pytest.mark.parametrize("said", [(200, "<html>a proxy's page</html>"), (503, True), (200, False)])
+def test_an_api_that_does_not_know_us_is_not_ready(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(prefect) as address:
+        monkeypatch.setenv(API, f"{address}/api")
+        monkeypatch.setenv(AUTH, "a:wrong")
+        answer = call("ready", "--json")
+
+    assert (answer.code, answer.document["trouble"]) == (4, {"prefect": f"it does not let us in: correct {AUTH}"})
+
+
+def test_a_file_that_does_not_say_who_we_are_is_wrong_usage(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(API, NOWHERE)
+    monkeypatch.setenv(FILE, str(tmp_path / "none"))
+
+    answer = call("ready", "--json")
+
+    assert (answer.code, answer.document["subject"]) == (2, FILE)
+
+
+@pytest.mark.parametrize("said", [(200, "<html>a proxy's page</html>"), (503, True), (200, True)])
 def test_something_else_at_the_address_is_no_prefect(call: Call, monkeypatch: pytest.MonkeyPatch, said: tuple[int, Any]) -> None:
     with serving(lambda _: said) as address:
         monkeypatch.setenv(API, f"{address}/api")

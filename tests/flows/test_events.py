@@ -63,7 +63,9 @@ def test_a_flow_run_bears_table_plan_and_phase_as_labels(served: Stage) -> None:
     state = deployments.rollout(request(served), return_state=True)
 
     with get_client(sync_client=True) as client:
-        labels = client.read_flow_run(state.state_details.flow_run_id).labels
+        flow_run = client.read_flow_run(state.state_details.flow_run_id)
+    labels = flow_run.labels
+    assert "mysql-rollout" in flow_run.tags
     assert {key.removeprefix("mysql-rollout."): value for key, value in labels.items() if key.startswith("mysql-rollout.")} == {
         "phase": "5. shadow_write", "table": f"{served.target.schema}.job", "plan": "small"}
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from flows import actions
+from flows import actions, gates
 from flows.conductor import PlainConductor
+from flows.gates import Approval, Decision
 from flows.params import RollbackRequest, RunRequest, Target, Through
 from flows.standing import standing
 from steps import approvals, cleanup_conditions, plan_loader, waits
 from steps.approvals import Answered
-from steps.errors import ApprovalMissing, GateClosed, Refused, RolledBack, Stopped, WaitingForPerson
+from steps.errors import ApprovalMissing, GateClosed, Refused, Rejected, RolledBack, Stopped, WaitingForPerson
 from steps.ledger import Event
 from steps.phase import Phase
 from steps.rollout import Person, Rollout, opened
@@ -67,12 +69,13 @@ def test_a_named_phase_waits_with_everything_released_and_begins_once_approved(s
         run(stage)
 
     assert (states(stage), stage.exit_code(), nothing_held(stage)) == ({"pre_deploy": "done"}, 4, [])
-    assert "rollout approve small deploy --by NAME --reason WHY" in closed.value.remedy
+    call = f"rollout approve {stage.folder} deploy --by NAME --reason WHY"  # PLAN as it was given: a copy may have another plan's id
+    assert call in closed.value.remedy
     now = stage.standing()
     assert [(gate["phase"], gate["state"], gate["asked_by"], gate["asked_why"]) for gate in now["gates"]] == [
         ("deploy", "waiting", ["ann"], "CHG-1")]
     assert now["gates"][0]["gate"] == closed.value.gate["gate"]
-    assert now["next"] == "gate of deploy: rollout approve small deploy --by NAME --reason WHY"
+    assert now["next"] == f"gate of deploy: {call}"
 
     said = answered(stage)
 
@@ -298,6 +301,26 @@ def test_a_gate_that_was_passed_otherwise_waits_no_longer(stage: Stage) -> None:
 
     now = standing(rollout(stage))
     assert (now["gates"], now["next"]) == ([], "backfill: rollout run")
+
+
+@pytest.mark.parametrize("decision", list(Decision))
+def test_an_answer_after_the_phase_has_begun_is_on_record_and_a_no_ends_the_run_that_asked(stage: Stage, decision: Decision) -> None:
+    gated(stage, 'approve = ["deploy"]')
+    with pytest.raises(ApprovalMissing) as closed:
+        run(stage)
+    answered(stage)
+    run(stage)
+    answer = Approval(decision=decision, approver="carl", reason="wait")
+
+    with pytest.raises(Rejected, match=r"was rejected by carl: wait; too late: .*the phase has begun: by ben") \
+            if decision is Decision.REJECT else nullcontext():
+        gates._answered(rollout(stage), Phase.DEPLOY, str(closed.value.gate["gate"]), answer)
+
+    late = ["not counted"] if decision is Decision.REJECT else []
+    assert trail(stage) == ["waiting", "approved", "opened", *late]
+    assert states(stage) == {"pre_deploy": "done", "deploy": "done"}
+    assert list(stage.app.rows("SELECT detail->>'$.by' FROM _rollout_event WHERE outcome = 'not counted'")) == \
+        [("carl",)] * len(late)
 
 
 def test_a_second_life_of_the_plan_is_asked_for_again(stage: Stage) -> None:

@@ -454,7 +454,7 @@ def test_verify_that_is_too_young_and_looks_that_are_too_old_keep_cleanup_shut(s
     soaking.app.run("UPDATE _rollout_run SET started_at = started_at - INTERVAL 2 DAY, ended_at = ended_at - INTERVAL 2 DAY")
     old = unmet(soaking)
     assert len(old) == 1
-    assert "more than a day ago: `rollout watch small`" in old[0]
+    assert f"more than a day ago: `rollout watch {soaking.folder}`" in old[0]
 
     assert looked(soaking).outcome == "clean"
     assert unmet(soaking) == []

@@ -68,6 +68,24 @@ def test_from_after_the_drop_back_to_the_baseline_with_every_value(rollouts: Rol
     assert jobs(seeded) == before
 
 
+def test_every_statement_that_changes_rows_is_on_record_without_a_key_of_theirs(rollouts: Rollouts, seeded: App) -> None:
+    run(rollouts, quick())
+    back(rollouts, quick(), to=Target.V0)
+
+    said = {str(step): str(statement) for step, statement in seeded.rows(
+        "SELECT step, statement FROM _rollout_event WHERE step LIKE 'pace of pass %' OR step LIKE '%archive%'")}
+    table, some = f"`{seeded.value('SELECT DATABASE()')}`.`AiAnalysisJob`", "(/* the keys of a chunk */)"
+    assert {"archive table", "archive", "restore from the archive"} <= set(said)
+    assert said["archive table"].startswith("CREATE TABLE IF NOT EXISTS ")
+    assert (said["archive"].startswith("INSERT INTO "), said["archive"].endswith(f" FROM {table} WHERE (`id`) IN {some}")) == (True, True)
+    assert said["restore from the archive"].startswith(f"UPDATE {table} AS t JOIN ")
+    passes = [statement for step, statement in said.items() if step.startswith("pace of pass ")]
+    assert passes
+    for statement in passes:
+        assert (statement.startswith(f"UPDATE {table} SET "), statement.endswith(f" WHERE (`id`) IN {some}")) == (True, True)
+    assert not [statement for statement in said.values() if "c00000" in statement]
+
+
 def test_what_v2_wrote_is_what_v0_sees_after_the_way_back(rollouts: Rollouts, seeded: App) -> None:
     plan = quick()
     run(rollouts, plan)

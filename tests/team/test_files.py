@@ -112,7 +112,7 @@ def test_compose_has_a_health_check_a_restart_policy_and_an_order_for_everything
     assert all("test" in services[name]["healthcheck"] for name in ("mysql", "postgres", "server"))
     assert "healthcheck" not in services["worker"]  # the image's own
     assert {volume for service in services.values() for volume in service.get("volumes", [])} == {
-        "mysql:/var/lib/mysql", "postgres:/var/lib/postgresql/data", "plans:/var/lib/rollout"}
+        "mysql:/var/lib/mysql", "postgres:/var/lib/postgresql/data", "worker:/var/lib/rollout", "${ROLLOUT_PLANS:-./plans}:/plans:ro"}
 
 
 def test_secrets_are_files_that_a_service_names_and_none_is_written_down() -> None:

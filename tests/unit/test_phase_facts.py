@@ -13,7 +13,7 @@ from steps import acknowledged
 from tests.reading import READ, kinds, shown
 from tests.trails import HOSTILE, Trail, weeks
 
-HEAD = Head("shop.Job", "p", "ann", "CHG-1", 1000)
+HEAD = Head("shop.Job", "p", "ann", "CHG-1", 1000, "p")
 
 
 def facts_of(trail: Trail, run: int, stretch: int, **more: Any) -> phase_facts.Facts:
@@ -99,7 +99,7 @@ def test_the_page_has_result_figures_and_people_first_then_tables_and_sql() -> N
 
 
 def test_a_phase_that_went_back_says_because_of_what() -> None:
-    head = Head("shop.Job", "p", "ben", "CHG-2", 1000, "4. verify: 1 of 20000 rows disagree")
+    head = Head("shop.Job", "p", "ben", "CHG-2", 1000, "p", "4. verify: 1 of 20000 rows disagree")
 
     assert "**Because:** 4. verify: 1 of 20000 rows disagree" in phase_page.markdown(facts_of(weeks(), 1, 1), head, [])
 
@@ -120,7 +120,7 @@ def test_hostile_texts_stay_texts_on_the_page() -> None:
     trail = Trail()
     trail.run(0, 5)
     trail.event(1, "pre_deploy", HOSTILE, statement=f"-- {HOSTILE}\n```\n{HOSTILE}", detail={"why": HOSTILE})
-    head = Head(f"s.{HOSTILE}", "p", HOSTILE, HOSTILE, 1000)
+    head = Head(f"s.{HOSTILE}", "p", HOSTILE, HOSTILE, 1000, "p")
     page = phase_page.markdown(facts_of(trail, 0, 0, error=HOSTILE), head, trail.runs[0]["events"])
 
     assert not kinds(page) & {"html_inline", "html_block", "image", "link_open", "s_open"}
