@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, TimeoutError, expect  # noqa: A004  # its own, and no other is raised here
 
 from flows.params import Request
 
-RUN_MS = 180_000
+RUN_MS, CLICK_MS = 180_000, 10_000
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 LOOKS = 10  # at a graph, until it has come to rest
 
@@ -19,7 +20,7 @@ class Person:
     """Somebody with *page* before them; the pictures they take are numbered and kept in *pictures*."""
 
     def __init__(self, page: Page, pictures: Path) -> None:
-        self.page, self.pictures, self._taken = page, pictures, 0
+        self.page, self.pictures, self._taken, self._deployment = page, pictures, 0, ""
         self.main = page.get_by_role("main")
 
     def looks(self, name: str) -> None:
@@ -52,12 +53,21 @@ class Person:
 
     def opens_form(self, deployment: str) -> None:
         """The form of *deployment*, from the list of deployments."""
+        self._deployment = deployment
         self.page.get_by_role("link", name="Deployments").first.click()
         self.page.get_by_role("textbox", name="Search deployments").fill(deployment)
-        self.page.get_by_role("table").get_by_role("link", name=deployment, exact=True).first.click()
+        self._follows(self.page.get_by_role("table").get_by_role("link", name=deployment, exact=True).first, "**/deployments/deployment/**")
         self.page.get_by_role("button", name="Run", exact=True).click()
         self.page.get_by_role("menuitem", name="Custom run").click()
         expect(self.page.get_by_role("button", name="Submit")).to_be_visible()
+
+    def _follows(self, link: Locator, to: str) -> None:
+        """Click *link* until the page is the one at *to*: a click on a list that is just drawn anew goes nowhere."""
+        for patience_ms in (CLICK_MS, CLICK_MS, RUN_MS):
+            link.click()
+            with suppress(TimeoutError):
+                return self.page.wait_for_url(to, timeout=patience_ms)
+        raise AssertionError(f"never came to {to}")
 
     def writes(self, form: type[Request], **texts: str) -> None:
         """Each of *texts* into the field of that name, of the form that is made of the model *form*."""
@@ -96,9 +106,14 @@ class Person:
         expect(self.page.get_by_role("option")).to_have_count(0)
 
     def submits(self) -> None:
-        """The form; and goes to the run that it made, of which a note tells that is gone again in a few seconds."""
+        """The form; and goes to the run that it made, by the list of runs: the note that tells of it is gone again in a few seconds."""
+        made = self.page.get_by_role("textbox", name="Run Name").input_value()  # until the run has begun, and names itself
         self.page.get_by_role("button", name="Submit").click()
-        self.page.goto(self.page.get_by_role("link", name="View run").get_attribute("href") or "")
+        expect(self.page.get_by_role("button", name="Submit")).to_have_count(0)
+        self.page.get_by_role("link", name="Runs", exact=True).first.click()
+        run = self.main.get_by_role("link", name=re.compile(rf"^({re.escape(made)}|{self._deployment} .+ by .+)$")).first
+        self._follows(run, "**/runs/flow-run/**")
+        expect(self.page.get_by_role("tab", name="Task Runs")).to_be_visible()
 
     def waits_for(self, state: str) -> None:
         """Until the run before them is in *state*."""

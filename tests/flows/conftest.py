@@ -14,7 +14,7 @@ import pytest
 from flows import cockpit
 from steps.target import Target
 from tests.flows.deploy_stage import Stage
-from tests.flows.serving import Serving
+from tests.flows.serving import Runner, Serving
 
 REHEARSING = ("test_bounded_locks.py", "test_end_blockers.py", "test_default_path.py")
 HOME = tempfile.mkdtemp(prefix="rollout-prefect-")
@@ -55,13 +55,19 @@ def stage(empty: Target, tmp_path: Path) -> Iterator[Stage]:
         found.app.close()
 
 
+@pytest.fixture(scope="session")
+def runner(prefect_server: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    """`rollout serve`, once for all: a start of it takes longer than most tests."""
+    found = Runner(tmp_path_factory.mktemp("served"))
+    yield found
+    found.stop()
+
+
 @pytest.fixture
-def serving(prefect_server: None, stage: Stage, tmp_path: Path) -> Iterator[Serving]:
-    """`rollout serve` for the stage's database; whatever it has started is gone with the test."""
+def serving(runner: Runner, stage: Stage) -> Iterator[Serving]:
+    """`rollout serve` for the stage's database."""
     from prefect.client.orchestration import get_client
 
     with get_client(sync_client=True) as client:
-        found = Serving(stage, tmp_path, client)
-        found.start()
-        yield found
-        found.stop()
+        runner.works_on(stage)
+        yield Serving(stage, runner, client)

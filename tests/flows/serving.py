@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from steps.target import ENVIRONMENT
+from steps.target import ENVIRONMENT, ENVIRONMENT_FILE
 from tests.flows.deploy_stage import ROOT, Stage
 
 SOON_S = 90
@@ -26,21 +26,27 @@ def until(what: Callable[[], Any]) -> Any:
     return found
 
 
-class Serving:
-    """`rollout serve` for a stage's database."""
+class Runner:
+    """`rollout serve` as a process; whose database it works on stands in a file that each run reads as it begins."""
 
-    def __init__(self, stage: Stage, folder: Path, client: Any) -> None:
-        self.stage, self.folder, self.client, self.process = stage, folder, client, None
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def works_on(self, stage: Stage) -> None:
+        (self.folder / "database").write_text(stage.target.url.render_as_string(hide_password=False))
+        if self.process is None or self.process.poll() is not None:
+            self.start()
 
     def start(self) -> None:
         from prefect.settings import PREFECT_API_URL
 
-        environment = {**os.environ, ENVIRONMENT: self.stage.target.url.render_as_string(hide_password=False), "PYTHONPATH": str(ROOT),
+        environment = {**os.environ, ENVIRONMENT_FILE: str(self.folder / "database"), "PYTHONPATH": str(ROOT),
                        "PREFECT_API_URL": str(PREFECT_API_URL.value()), "PREFECT_RUNNER_POLL_FREQUENCY": "1"}
-        with (self.folder / "served").open("ab") as said:
-            self.process: subprocess.Popen[bytes] | None = subprocess.Popen(
-                [sys.executable, "-c", "from flows.cli.app import main; main()", "serve"], env=environment, cwd=self.folder, stdout=said,
-                stderr=subprocess.STDOUT, start_new_session=True)
+        environment.pop(ENVIRONMENT, None)  # which would come first
+        with (self.folder / "said").open("ab") as said:
+            self.process = subprocess.Popen([sys.executable, "-c", "from flows.cli.app import main; main()", "serve"], env=environment,
+                                            cwd=self.folder, stdout=said, stderr=subprocess.STDOUT, start_new_session=True)
 
     def kill(self) -> None:
         """Kill -9, as when a machine is gone."""
@@ -52,6 +58,14 @@ class Serving:
         if self.process and self.process.poll() is None:
             self.process.terminate()
             self.process.wait(SOON_S)
+
+
+class Serving:
+    """The runs of one stage's database on that runner, and what Prefect knows of them."""
+
+    def __init__(self, stage: Stage, runner: Runner, client: Any) -> None:
+        self.stage, self.client = stage, client
+        self.start, self.kill = runner.start, runner.kill
 
     def begun(self, flow: str = "rollout", **request: Any) -> Any:
         """A new run of that deployment."""
@@ -97,6 +111,12 @@ class Serving:
             return self.client.request("GET", f"/flow_runs/{flow_run}/input/{key}").json()
         except PrefectHTTPStatusError:
             return None
+
+    def artifact(self, flow_run: Any, key: str) -> str:
+        """What the run's page of that key says."""
+        asked = {"limit": 200, "artifacts": {"flow_run_id": {"any_": [str(flow_run)]}}}
+        found = self.client.request("POST", "/artifacts/filter", json=asked).json()
+        return str(next(one["data"] for one in found if one["key"] == key))
 
     def answer(self, flow_run: Any, **run_input: Any) -> Any:
         """What Prefect's API says to an answer."""

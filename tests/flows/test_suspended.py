@@ -93,6 +93,10 @@ def test_cleanup_is_approved_from_a_shell_and_the_suspended_run_goes_on(serving:
     assert serving.ended(flow_run).message == "done: cleanup"
     assert "`status`" not in stage.app.create_table("job")
     assert outcomes(stage) == ["waiting", "approved", "opened"]
+    page = serving.artifact(flow_run, "small-6-cleanup")
+    assert "approved, " in page
+    assert "by **ben**: soaked long enough" in page
+    assert "DROP TRIGGER `rollout_small_bi`" in page
     synced = shell("report", str(stage.folder), "--sync", "--json")
     assert synced.code == 0, synced.text
     assert serving.state(flow_run).name == "Completed"  # not told again as one of the runs that only waited
