@@ -16,8 +16,11 @@ setup: $(BIN)/rollout ## a virtual environment with everything pinned
 demo: setup ## private MySQL, live traffic, all six phases and back, in one go
 	$(BIN)/rollout demo
 
-test: setup ## the whole suite against a real MySQL
-	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder -m 'not docker'
+test: setup ## the suite against a real MySQL (under ten minutes on two cores)
+	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder -m 'not docker and not story'
+
+test-stories: setup ## what takes minutes: faults, other servers, real applications, Prefect's own processes, a browser (needs Node and Chromium)
+	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder -m 'story and not docker'
 
 traffic: setup ## real Prisma applications through every phase and back, as one table (about five minutes; needs Node)
 	$(BIN)/python -m tests.applications.traffic_table
@@ -55,4 +58,4 @@ lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-.PHONY: help setup demo test traffic test-docker test-kill faults fuzz bench bench-copies bench-locks bench-overhead coverage lint
+.PHONY: help setup demo test test-stories traffic test-docker test-kill faults fuzz bench bench-copies bench-locks bench-overhead coverage lint

@@ -22,12 +22,15 @@ from steps.target import Target, target_of
 from tests.remembered import remembered
 from tests.tls import one_tls_context  # noqa: F401  # used by being here
 
+HERE = Path(__file__).parent
 SHIPPED = Path(plan_loader.SHIPPED) / "ai_analysis_job"
 LONGEST_SLEEP_S = 0.01
 LONGEST_FIRST = ("team", "browser", "faults", "traffic", "flows", "servers", "cli", "mysql_server", "packaging", "deploys")
+STORIES = ("browser", "faults", "fuzz", "servers", "team", "traffic", *(f"flows/test_{name}.py" for name in (
+    "audit_question", "automations", "events", "prefect_away", "prefect_cancel", "prisma_comparison", "repository", "second_signal",
+    "secrecy", "suspended")))
+"""What takes minutes: servers of a test's own, processes that import Prefect, a browser, real applications; for `make test-stories`."""
 BY_COMMAND = ("deploy.command=true", "deploy.rollback_command=true")
-
-
 MEMORY, ROOMY_BYTES = Path("/dev/shm"), 6 * 2**30  # noqa: S108  # a RAM disk, by its name on Linux
 
 if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOMY_BYTES:  # a test's data need not outlive it, and DDL waits for the disk
@@ -35,11 +38,15 @@ if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOMY_BYTES:  # a test's
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folders whose modules take longest come first, so that two workers end together."""
+    """The folders whose modules take longest come first, so that the workers end together; stories are marked as such."""
     def place(item: pytest.Item) -> int:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        folder = item.path.relative_to(HERE).parts[0]
         return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
 
+    for item in items:
+        where = item.path.relative_to(HERE)
+        if where.parts[0] in STORIES or where.as_posix() in STORIES:
+            item.add_marker("story")
     items.sort(key=place)
 
 
