@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flows.states import UNTOLD
-from steps import acknowledged
+from steps import acknowledged, rungs
 from steps.parity_looks import AFTERWARDS
 from steps.phase import Phase
 
@@ -195,7 +195,9 @@ def _told(phase: str, events: Sequence[Row]) -> str:
         parts += [f"{filled['row_count']} of {_detail(filled).get('examined', '?')} rows filled"] if filled else []
         return ", ".join(parts)
     if phase == "deploy":
-        return ", ".join(event["step"] for event in events if event["outcome"] == "done")
+        return ", ".join(_out(events, "V1"))
+    if phase == "cleanup":
+        return ", ".join(_gone(events))
     differ = next((event for event in reversed(events) if "differ" in _detail(event)), None)
     if phase in ("backfill", "shadow_write") and differ:
         count = _detail(differ)["differ"]
@@ -204,3 +206,23 @@ def _told(phase: str, events: Sequence[Row]) -> str:
     if look:
         return f"{look['row_count']} rows looked at, {_detail(look).get('queries', 0)} smoke queries, nothing wrong"
     return ", ".join(dict.fromkeys(event["step"] for event in events if event["outcome"].startswith("done")))
+
+
+def _out(events: Sequence[Row], generation: str) -> list[str]:
+    """That *generation* is out and how, and what else was done on the way."""
+    done = [event["step"] for event in events if event["outcome"].startswith("done")]
+    found = [f"{generation} is out, by {step.partition(' for ')[0]}" for step in done if step.endswith(f" for {generation.lower()}")]
+    found += [f"{generation} is out, by somebody's word" for step in done if step == "confirmed by hand"]
+    return found + [step for step in done if step == "health" or step.startswith("fleet: ")]
+
+
+def _gone(events: Sequence[Row]) -> list[str]:
+    """How far the old columns are gone."""
+    done = {event["step"]: event for event in events if event["outcome"].startswith("done")}
+    found = _out(events, "V2")
+    found += ["sync has ended"] if any(step.startswith("trigger ") for step in done) else []
+    dropped = rungs.DROP_COLUMNS in done
+    if rungs.TOMBSTONES in done:
+        found.append("the old columns are out of reach" + ("" if dropped else ", and can come back as they are until the drop"))
+    found += [f"{done['archive']['row_count']} rows archived"] if "archive" in done else []
+    return found + (["the old columns are dropped"] if dropped else [])

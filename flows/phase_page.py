@@ -14,6 +14,7 @@ from steps import acknowledged
 from steps.ledger import Event
 from steps.mysql import shown
 from steps.parity_looks import FOR_THE_NEXT
+from steps.under_way import PROCESS_OF
 
 NOT_SHOWN = frozenset({"intervals", FOR_THE_NEXT,  # drawn, or remembered for the next look
                        "gate", "binding", "row", "until_by_tool_clock"})  # what a gate is known by, and its end by the other clock
@@ -56,13 +57,13 @@ def markdown(facts: Facts, head: Head, events: Sequence[Row], tried_before: int 
     page.add(*table(("figure", "value"), figures(facts, head.stall_bound_ms, tried_before)))
     page.part("Decisions", _decisions(events), "decisions")
     page.part("Pictures", pictures, "pictures")
-    work = [event for event in events if event["outcome"] not in phase_facts.BESIDE]
+    work = [event for event in events if event["outcome"] not in phase_facts.BESIDE and event["step"] != phase_facts.GATE]
     page.part("Steps", table(("at (UTC)", "step", "outcome", "ms", "rows"), [
         (when(event["at"]), event["step"], event["outcome"], number(event["duration_ms"]), number(event["row_count"])) for event in work],
         numbers=frozenset({"ms", "rows"})) if work else [], "lines of the table of steps")
     page.part("Findings accepted", _accepted(events), "findings")
     page.part("Details", [f"- **{words(event['step'])}**: {words(detail_text(event['detail']), 2000)}" for event in work
-                          if detail_text(event["detail"])], "details")
+                          if detail_text(event["detail"]) and not event["step"].startswith(PROCESS_OF)], "details")
     page.part("SQL and commands", [f"{words(event['step'])}:\n\n{fenced(event['statement'], language(event['statement']))}\n"
                                    for event in work if event["statement"]], "statements", last=True)
     return str(page)

@@ -41,6 +41,19 @@ def test_one_sentence_says_what_came_of_it(run: int, stretch: int, name: str, en
     assert (facts.name, facts.ended, facts.result) == (name, ended, said)
 
 
+def test_how_far_cleanup_got_is_told_without_the_names_of_its_steps() -> None:
+    trail = Trail()
+    trail.run(0, 5)
+    for step in ("command for v2", "health", "trigger x", "trigger y", "cleanup_tombstones", "hold for 3 objects"):
+        trail.event(1, "cleanup", step, "done")
+    assert facts_of(trail, 0, 0).result == ("Done: V2 is out, by command, health, sync has ended, the old columns are out of reach, and "
+                                            "can come back as they are until the drop.")
+
+    trail.event(2, "cleanup", "archive", "done", row_count=9)
+    trail.event(2, "cleanup", "cleanup_drop_columns", "done")
+    assert facts_of(trail, 0, 0).result.endswith("the old columns are out of reach, 9 rows archived, the old columns are dropped.")
+
+
 def test_an_error_is_the_result_and_the_step_it_came_from_is_named() -> None:
     trail = Trail()
     trail.run(0, 5, 4, "x")
@@ -93,7 +106,7 @@ def test_the_page_has_result_figures_and_people_first_then_tables_and_sql() -> N
     order = [lines.index(f"## {title}") for title in ("Decisions", "Steps", "Findings accepted", "Details", "SQL and commands")]
     assert order == sorted(order)
     assert "- approved, " in page
-    assert "by = boss; why = looked at it" in page
+    assert ": by **boss**: looked at it" in page
     assert "```sql\nALTER TABLE `Job` ADD COLUMN `a` INT\n```" in page
     assert "intervals" not in page  # drawn, not read
 
