@@ -7,6 +7,7 @@ One table beside the ledger for each plan, `_rollout_archive_<hash>`: the primar
 from __future__ import annotations
 
 import hashlib
+import re
 
 from steps import catalogue, passes, waits
 from steps.agreement import Pair
@@ -16,9 +17,11 @@ from steps.mysql import quote
 from steps.phase import Phase
 from steps.rollout import Rollout
 from steps.rungs import tombstone
+from steps.sync import column_facts
 
 PASS = "archive"  # noqa: S105  # a pass over rows
 ROWS = 2000
+CHANGES_BY_ITSELF = re.compile(r"(?P<text>'(?:[^'\\]|\\.|'')*')| ON UPDATE CURRENT_TIMESTAMP(?:\(\d\))?| INVISIBLE", re.DOTALL)
 
 
 def name(rollout: Rollout) -> str:
@@ -43,7 +46,8 @@ def fill(rollout: Rollout) -> int:
     """
     Copy the tombstones of every row by key, chunk by chunk; return how many rows the archive holds. Safe to repeat and to kill.
 
-    Tombstones no longer change: nobody names them and the triggers are off. Takes no lock on rows.
+    Tombstones no longer change: nobody names them and the triggers are off. Takes no lock on rows. An archive that somebody took away
+    meanwhile is filled anew from the first row, as the columns still stand.
 
     Raises:
         Stopped: the archive is not equal to the table afterwards.
@@ -51,6 +55,8 @@ def fill(rollout: Rollout) -> int:
     live, walk = rollout.live(), rollout.walk_without_pairs()
     if PASS not in rollout.ledger.passes():
         remove(rollout)  # one that an earlier cleanup left behind
+    elif not stands(rollout):
+        rollout.ledger.reset_pass(PASS)
     _create(rollout, live, walk.keyset.columns)
     rollout.ledger.start_pass(PASS)
     if not rollout.ledger.passes()[PASS]["finished_at"]:
@@ -122,11 +128,11 @@ def _wanted(rollout: Rollout, pairs: tuple[Pair, ...]) -> dict[str, str]:
     return {c: _where_undecided(by_pair[c]) if c in by_pair else f"a.{quote(c)}" for c in rollout.plan.removed_columns}
 
 
-def _source(rollout: Rollout) -> str:
+def _source(rollout: Rollout, join: str = "JOIN") -> str:
     """The table as `t` with its archive as `a`, by key."""
     keyset = rollout.walk_without_pairs().keyset
     on = " AND ".join(f"a.{quote(c)} = t.{quote(c)}" for c in keyset.columns)
-    return f"{keyset.name} AS t JOIN {name(rollout)} AS a ON {on}"
+    return f"{keyset.name} AS t {join} {name(rollout)} AS a ON {on}"
 
 
 def _where_undecided(pair: Pair) -> str:
@@ -151,7 +157,8 @@ def _create(rollout: Rollout, live: catalogue.Shape, key: tuple[str, ...]) -> No
 
 
 def _plain(definition: str) -> str:
-    return definition.partition(" ON UPDATE ")[0].replace(" INVISIBLE", "")
+    """*definition* of a column that keeps what it was given and is seen; words in its default or comment are left as they are."""
+    return CHANGES_BY_ITSELF.sub(lambda found: found.group("text") or "", definition)
 
 
 def filling(rollout: Rollout) -> str:
@@ -179,6 +186,14 @@ def _copy(rollout: Rollout, walk: passes.Walk) -> None:
 
 
 def _unequal(rollout: Rollout) -> int:
-    """Rows of the table whose archived values differ, by bytes; rows born since have no archive and count as equal."""
-    differ = " OR ".join(f"NOT (HEX(a.{quote(c)}) <=> HEX(t.{quote(tombstone(c))}))" for c in rollout.plan.removed_columns)
-    return int(rollout.session.value(f"SELECT COUNT(*) FROM {_source(rollout)} WHERE {differ}") or 0)
+    """
+    Rows of the table whose archived values differ, by bytes, or that have none: what was born since holds nothing but defaults.
+
+    A default that is not constant cannot be told from a value, so such a column does not speak for a row without an archive.
+    """
+    buried = [(quote(c), tombstone(c)) for c in rollout.plan.removed_columns]
+    differ = " OR ".join(f"NOT (HEX(a.{c}) <=> HEX(t.{quote(t)}))" for c, t in buried)
+    facts = [(quote(t), column_facts(rollout.session, rollout.schema, rollout.table, t)) for _, t in buried]
+    given = " OR ".join(f"NOT (HEX(t.{t}) <=> HEX(DEFAULT(t.{t})))" for t, fact in facts if not fact.default_is_expression) or "FALSE"
+    missing = f"a.{quote(rollout.walk_without_pairs().keyset.columns[0])} IS NULL"
+    return int(rollout.session.value(f"SELECT COUNT(*) FROM {_source(rollout, 'LEFT JOIN')} WHERE IF({missing}, {given}, {differ})") or 0)

@@ -39,11 +39,13 @@ def begin(rollout: Rollout, phase: Phase) -> None:
     now = clocks.now(rollout.session)
     waits = gate_times.of(rollout, phase, now)
     gate, void = _valid(rollout, phase, known, now) if needed else (None, [])
-    himself = _by_himself(rollout, phase, ask=not waits) if needed and gate is None else None
+    unmet = _unmet(rollout, phase) if needed and gate is None else []
+    stands = not _besides(waits, unmet) or approvals.UNREADY in rollout.accepted
+    himself = _by_himself(rollout, phase, ask=not waits) if needed and gate is None and stands else None
     missing = needed and gate is None and himself is None
     if waits or missing:
-        raise _closed(rollout, phase, known, now, waits, void, missing=missing)
-    used = gate.id if gate else _approve_himself(rollout, phase, himself, now) if himself else approvals.new_id()
+        raise _closed(rollout, phase, known, now, waits, void, unmet, missing=missing)
+    used = gate.id if gate else _approve_himself(rollout, phase, himself, now, unmet) if himself else approvals.new_id()
     approvals.record(rollout, phase, OPENED, gate=used, by=rollout.person.actor, approved=needed,
                      row=gate_times.ledger_line(rollout, phase))
 
@@ -130,26 +132,39 @@ def _may_himself(rollout: Rollout, phase: Phase) -> bool:
     return True
 
 
-def _approve_himself(rollout: Rollout, phase: Phase, how: str, now: Moment) -> str:
+def _unmet(rollout: Rollout, phase: Phase) -> list[str]:
+    """Conditions of cleanup that do not hold: whoever says yes to it, says it although they do not."""
+    return cleanup_conditions.unmet(rollout) if phase is Phase.CLEANUP else []
+
+
+def _besides(waits: list[Wait], unmet: list[str]) -> list[str]:
+    """Those of *unmet* that time alone does not end."""
+    return [one for one in unmet if not any(one.startswith(wait.reason) for wait in waits)]
+
+
+def _approve_himself(rollout: Rollout, phase: Phase, how: str, now: Moment, unmet: list[str]) -> str:
+    more = approvals.until(rollout, now) | ({"unmet": unmet} if unmet else {})
     return approvals.record(rollout, phase, APPROVED, by=rollout.person.actor, why=rollout.person.reason, himself=how, needs=APPROVAL,
-                            binding=approvals.binding(rollout, phase), **approvals.until(rollout, now))
+                            binding=approvals.binding(rollout, phase), **more)
 
 
-def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, waits: list[Wait], void: list[str], *,
-            missing: bool) -> GateClosed:
+def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, waits: list[Wait], void: list[str],
+            unmet: list[str], *, missing: bool) -> GateClosed:
     """What is to be raised; the question is on record by then, once for all who ask the same."""
     needs = APPROVAL if missing else TIME
     person, plan = rollout.person, rollout.plan.gates
     opens = max((wait.due for wait in waits if wait.due), default=None) if all(wait.ends for wait in waits) else None
     gate, binding = approvals.latest(known, phase, needs), approvals.binding(rollout, phase)
     same = gate if gate and gate.state == WAITING and not gate.over(now) and gate.detail.get("binding") == binding else None
-    reasons = [*([_approval(rollout, phase)] if missing else []), *(wait.reason for wait in waits), *void]
+    reasons = [*([_approval(rollout, phase)] if missing else []), *(wait.reason for wait in waits), *void,
+               *([f"conditions are not met: {'; '.join(_besides(waits, unmet))}"]
+                 if ACCEPT in rollout.accepted and _besides(waits, unmet) else [])]
     detail = {"by": person.actor, "why": person.reason, "flow_run": approvals.flow_run(rollout.ledger), "needs": needs,
               "reasons": reasons, "binding": binding,
               "opens_at": opens.isoformat(timespec="seconds") if opens else None,
               "approvers": list(plan.approvers), "four_eyes": plan.four_eyes,
               **approvals.until(rollout, _later(now, opens)),
-              **({"unmet": cleanup_conditions.unmet(rollout)} if missing and phase is Phase.CLEANUP else {})}
+              **({"unmet": unmet} if missing and phase is Phase.CLEANUP else {})}
     if same is None:
         gate_id = approvals.record(rollout, phase, WAITING, **detail)
     else:
@@ -170,8 +185,8 @@ def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, wait
 def _remedy(rollout: Rollout, phase: Phase, waits: list[Wait], call: str, *, missing: bool) -> str:
     again = "then run the same command again"
     if missing:
-        himself = _may_himself(rollout, phase)
-        return f"{f'add --accept {ACCEPT}, or ' if himself else ''}`{call}` (or reject) answers it; {again}"
+        himself = f"add --accept {approvals.UNREADY if ACCEPT in rollout.accepted else ACCEPT}, or " if _may_himself(rollout, phase) else ""
+        return f"{himself}`{call}` (or reject) answers it; {again}"
     if not all(wait.ends for wait in waits):
         return f"remove the cause, {again}"
     return f"run the same command after {max(wait.due for wait in waits if wait.due).isoformat(timespec='seconds')}"

@@ -248,6 +248,24 @@ def test_cleanup_is_approved_only_while_its_conditions_hold_or_all_the_same(stag
     assert "`status`" in stage.app.create_table("job")
 
 
+def test_who_runs_cleanup_approves_it_himself_only_while_its_conditions_hold_or_all_the_same(stage: Stage) -> None:
+    stage.plan(cleanup=CLEANUP, **BY_COMMAND)
+    run(stage, Through.SHADOW_WRITE)
+    rollout(stage).ledger.record(Event("shadow_write", "parity watch", "found", detail={"differing": 3}))
+    accepted = ("cleanup", "cleanup-unseen")
+
+    with pytest.raises(ApprovalMissing, match="conditions are not met: parity is lost: 3 rows disagree") as closed:
+        run(stage, Through.CLEANUP, accepted=accepted)
+    assert "add --accept cleanup-unready, or " in closed.value.remedy
+    assert (trail(stage, "cleanup"), stage.exit_code(), "`status`" in stage.app.create_table("job")) == (["waiting"], 4, True)
+
+    run(stage, Through.CLEANUP, accepted=(*accepted, "cleanup-unready"))
+    assert trail(stage, "cleanup") == ["waiting", "approved", "opened"]
+    unmet = stage.app.value("SELECT detail->>'$.unmet[0]' FROM _rollout_event WHERE outcome = 'approved'")
+    assert unmet == "parity is lost: 3 rows disagree"
+    assert "`status`" not in stage.app.create_table("job")
+
+
 def test_a_phase_that_has_begun_goes_on_whatever_its_gate_says(stage: Stage) -> None:
     gated(stage, 'approve = ["deploy"]', how="manual")
     with pytest.raises(ApprovalMissing):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from flows import actions
 from flows.conductor import PlainConductor
 from flows.params import RollbackRequest, RunRequest, Target, Through
-from steps import plan_loader
+from steps import cleanup, plan_loader
 from steps.errors import RolledBack, Stopped, WaitingForPerson
 from steps.phase import Phase
 from steps.plan import Plan
@@ -118,6 +119,54 @@ def test_a_drop_that_is_not_due_ends_well_and_comes_later(rollouts: Rollouts, se
 
     assert "_gone_" not in seeded.create_table()
     assert seeded.value("SELECT status FROM AiAnalysisJob WHERE id = 'v2'") == "failed"
+
+
+def archived(app: App) -> str:
+    """The archive's name; killed just before the drop, it is there and full."""
+    return str(app.value("SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE "
+                         "'_rollout_archive_%'"))
+
+
+@pytest.fixture
+def before_the_drop(rollouts: Rollouts, seeded: App) -> App:
+    """Nine rows with every old value, archived; the drop did not come."""
+    seeded.run("UPDATE AiAnalysisJob SET sessionId = CONCAT('s', id), answerId = 'a'")
+    seeded.run("ALTER TABLE AiAnalysisJob MODIFY answerId VARCHAR(191) NULL COMMENT 'it''s set ON UPDATE CURRENT_TIMESTAMP, INVISIBLE'")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(cleanup, "_drop", killed)
+        with pytest.raises(Stopped, match="killed"):
+            run(rollouts, quick())
+    assert seeded.value(f"SELECT COUNT(*) FROM {archived(seeded)} WHERE sessionId = CONCAT('s', id)") == 9
+    return seeded
+
+
+def killed(_: Rollout) -> None:
+    raise Stopped("tool", "killed")
+
+
+def test_an_archive_that_somebody_took_away_is_filled_anew_before_anything_is_dropped(rollouts: Rollouts, before_the_drop: App) -> None:
+    before_the_drop.run(f"DROP TABLE {archived(before_the_drop)}")
+
+    run(rollouts, quick())
+
+    assert "_gone_" not in before_the_drop.create_table()
+    assert before_the_drop.value(f"SELECT COUNT(*) FROM {archived(before_the_drop)} WHERE sessionId = CONCAT('s', id)") == 9
+
+
+def test_a_row_that_the_archive_lacks_stops_the_drop_unless_it_was_born_since(rollouts: Rollouts, before_the_drop: App) -> None:
+    before_the_drop.run("UPDATE _rollout_pass SET finished_at = NULL, `cursor` = %s WHERE pass = 'archive'",
+                        json.dumps([{"s": "c000008"}]))  # killed before it was compared
+    before_the_drop.run("INSERT INTO AiAnalysisJob (id, userId, jobType, updatedAt) VALUES ('a0', 'u1', 'x', NOW(3))")
+    kept = before_the_drop.rows(f"SELECT * FROM {archived(before_the_drop)} WHERE id = 'c000003'")
+    before_the_drop.run(f"DELETE FROM {archived(before_the_drop)} WHERE id = 'c000003'")
+
+    with pytest.raises(Stopped, match="1 rows differ from the table"):
+        run(rollouts, quick())
+
+    assert "_gone_status" in before_the_drop.create_table()
+    before_the_drop.run(f"INSERT INTO {archived(before_the_drop)} VALUES ({', '.join(['%s'] * len(kept[0]))})", *kept[0])
+    run(rollouts, quick())
+    assert "_gone_" not in before_the_drop.create_table()
 
 
 def test_cleanup_waits_for_its_confirmation_and_for_verify_to_be_old_enough(rollouts: Rollouts, seeded: App) -> None:
