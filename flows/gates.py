@@ -20,7 +20,7 @@ from flows import actions, cockpit, events
 from flows.gate_page import page
 from flows.params import Request
 from steps import approvals, cleanup_conditions, clocks
-from steps.approvals import APPROVAL, NOT_COUNTED, OPENED, REJECTED, RESUMED, TOLD, UNREADY
+from steps.approvals import APPROVAL, LATE, NOT_COUNTED, REJECTED, RESUMED, TOLD, UNREADY
 from steps.cancellation import Cancelled
 from steps.errors import GateClosed, Refused, Rejected, RolloutError, Stopped, WaitingForPerson
 from steps.ledger import Event
@@ -159,16 +159,16 @@ def _answered(rollout: Rollout, phase: Phase, gate_id: str, answer: Approval) ->
     try:
         said = approvals.answer(rollout, phase, answer.approver, answer.reason, approve=not rejects, unmet=cleanup_conditions.unmet,
                                 accepted=accepted, gate_id=gate_id)
-        if not rejects or said.gate.state != OPENED:
+        if said.outcome != LATE:
             return
         late = said.said
     except Refused as refused:
         late = f"{refused.subject} {refused.reason}"
-    why = f"{answer.reason}; too late: {late}" if rejects else late
-    approvals.record(rollout, phase, NOT_COUNTED, gate=gate_id, by=answer.approver, why=why)
+        why = f"{answer.reason}; too late: {late}" if rejects else late
+        approvals.record(rollout, phase, NOT_COUNTED, gate=gate_id, by=answer.approver, why=why)
     if rejects:
-        raise Rejected(f"phase {phase.value}", f"was rejected by {answer.approver}: {why}", "this run ends here; see what stands with "
-                       f"`rollout status {rollout.plan.called}`, and take it back with `rollout rollback`")
+        raise Rejected(f"phase {phase.value}", f"was rejected by {answer.approver}: {answer.reason}; too late: {late}", "this run ends "
+                       f"here; see what stands with `rollout status {rollout.plan.called}`, and take it back with `rollout rollback`")
 
 
 def _resumed(rollout: Rollout, phase: Phase, gate_id: str, reason: str) -> None:

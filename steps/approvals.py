@@ -12,6 +12,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from steps import clocks
@@ -28,6 +29,7 @@ WAITING, APPROVED, REJECTED, EXPIRED = "waiting", "approved", "rejected", "expir
 OPENED, RESUMED, NOT_COUNTED, TOLD = "opened", "resumed", "not counted", "told"
 APPROVAL, TIME = "approval", "time"
 UNREADY = "cleanup-unready"
+LATE = "too late"
 FOLLOWS = {APPROVED: {WAITING}, REJECTED: {WAITING, APPROVED}, EXPIRED: {WAITING, APPROVED}, RESUMED: {WAITING},
            NOT_COUNTED: {WAITING}, OPENED: {APPROVED, WAITING}, TOLD: {REJECTED}}
 
@@ -132,6 +134,20 @@ def until(rollout: Rollout, from_then: Moment) -> dict[str, str]:
     return {"until": ends.server.isoformat(timespec="milliseconds"), "until_by_tool_clock": ends.by_tool}
 
 
+def later(now: Moment, opens_at: str | datetime | None) -> Moment:
+    """The later of *now* and when time opens the gate: from then on `gates.expires_s` counts, for the question and for an early yes."""
+    opens = datetime.fromisoformat(opens_at) if isinstance(opens_at, str) else opens_at
+    return Moment(max(now.server, opens), max(now.tool, opens)) if opens else now
+
+
+def too_late(rollout: Rollout, gate: Gate, by: str, why: str) -> None:
+    """Record an answer that does not count any more; the same of the same person once."""
+    known = [(told.get("by"), told.get("why")) for _, _, _, _, outcome, told in _rows(rollout.ledger)
+             if outcome == NOT_COUNTED and told["gate"] == gate.id]
+    if (by, why) not in known:
+        record(rollout, gate.phase, NOT_COUNTED, gate=gate.id, by=by, why=why)
+
+
 def new_id() -> str:
     return uuid.uuid4().hex
 
@@ -163,7 +179,7 @@ def refuse_approver(rules: dict[str, Any], askers: list[str], by: str) -> None:
 
 @dataclass(frozen=True)
 class Answered:
-    """What an answer came to: its *outcome* (`approved`, `rejected`, or `nothing to do`), and *said* in words."""
+    """What an answer came to: its *outcome* (`approved`, `rejected`, `too late` or `nothing to do`), and *said* in words."""
 
     outcome: str
     said: str
@@ -191,7 +207,11 @@ def answer(rollout: Rollout, phase: Phase, by: str, reason: str, *, approve: boo
         if approve and gate.state in (REJECTED, TOLD):
             raise Refused(f"gate of {phase.value}", f"was rejected: {_by(gate)}", f"{again} anew; nothing was done")
         used = "was approved and used: the phase has begun" if gate.state == OPENED else f"is {gate.state} already"
-        return Answered("nothing to do", f"gate of {phase.value} {used}{': ' + _by(gate) if _by(gate) else ''}", gate)
+        said = f"gate of {phase.value} {used}{': ' + _by(gate) if _by(gate) else ''}"
+        if gate.state == OPENED and not approve:
+            too_late(rollout, gate, by, f"{reason}; too late: {said}")
+            return Answered(LATE, f"{said}; your no is on record, and takes nothing back", gate)
+        return Answered("nothing to do", said, gate)
     if gate.state not in (WAITING, APPROVED) or gate.over(now):
         raise Refused(f"gate of {phase.value}", f"waits no longer: it was asked at {gate.since} and held until "
                       f"{gate.until.shown}{clocks.difference(now)}", f"{again} anew; nothing was done")
@@ -204,7 +224,8 @@ def answer(rollout: Rollout, phase: Phase, by: str, reason: str, *, approve: boo
     if missing and UNREADY not in accepted:
         raise Refused("gate of cleanup", f"conditions are not met: {'; '.join(missing)}", f"wait for them, or approve all the same with "
                       f"--accept {UNREADY}; nothing was done")
-    record(rollout, phase, APPROVED, gate=gate.id, by=by, why=reason, **until(rollout, now), **({"unmet": missing} if missing else {}))
+    ends = until(rollout, later(now, gate.detail.get("opens_at")))
+    record(rollout, phase, APPROVED, gate=gate.id, by=by, why=reason, **ends, **({"unmet": missing} if missing else {}))
     held = _now(ledger, gate)
     return Answered(APPROVED, f"{phase.value} is approved until {held.until.shown}", held)
 

@@ -6,8 +6,6 @@ The ledger has what a gate waits for on record before anybody is told. Times are
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from steps import approvals, cleanup_conditions, clocks, gate_times
 from steps.approvals import APPROVAL, APPROVED, EXPIRED, NOT_COUNTED, OPENED, TIME, WAITING, Gate
 from steps.clocks import Moment
@@ -163,7 +161,7 @@ def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, wait
               "reasons": reasons, "binding": binding,
               "opens_at": opens.isoformat(timespec="seconds") if opens else None,
               "approvers": list(plan.approvers), "four_eyes": plan.four_eyes,
-              **approvals.until(rollout, _later(now, opens)),
+              **approvals.until(rollout, approvals.later(now, opens)),
               **({"unmet": unmet} if missing and phase is Phase.CLEANUP else {})}
     if same is None:
         gate_id = approvals.record(rollout, phase, WAITING, **detail)
@@ -190,11 +188,6 @@ def _remedy(rollout: Rollout, phase: Phase, waits: list[Wait], call: str, *, mis
     if not all(wait.ends for wait in waits):
         return f"remove the cause, {again}"
     return f"run the same command after {max(wait.due for wait in waits if wait.due).isoformat(timespec='seconds')}"
-
-
-def _later(now: Moment, opens: datetime | None) -> Moment:
-    """A gate that time opens may be answered for `gates.expires_s` after that."""
-    return Moment(max(now.server, opens), max(now.tool, opens)) if opens else now
 
 
 def _approval(rollout: Rollout, phase: Phase) -> str:

@@ -14,7 +14,7 @@ from flows.cli.options import Accept, Because, By, DatabaseUrl, Json, NoPrefect,
 from flows.cli.performing import Ask, perform, progress_told
 from flows.params import Request, RunRequest, Through
 from steps import approvals, cleanup_conditions
-from steps.approvals import APPROVAL, APPROVED, RESUMED, WAITING, Gate
+from steps.approvals import APPROVAL, APPROVED, LATE, RESUMED, WAITING, Gate
 from steps.errors import Refused
 from steps.rollout import Rollout
 from steps.target import Target, target_of
@@ -75,7 +75,8 @@ def _answer(request: Request, database: Target, phase: Through, end: Ending, *, 
     end.say(said.said)
     decided = said.gate.state == APPROVED
     answers = said.gate.flow_runs and (decided or not yes)
-    goes_on = bool(answers) and _tell(end, said.gate.flow_runs, _input(said.gate, approve=decided))
+    goes_on = bool(answers) and _tell(end, said.gate.flow_runs, _input(said.gate, approve=decided) if said.outcome != LATE
+                                      else {"decision": "reject", "approver": request.by, "reason": request.reason})
     if decided and not goes_on:
         end.say(f"run the same command again, or `rollout resume {desk.plan.called}`")
 

@@ -144,10 +144,25 @@ def test_too_early_twice_and_too_late_are_harmless_and_say_so(stage: Stage) -> N
     again = answered(stage, by="carl")
     assert (again.outcome, "is approved already: by ben" in again.said) == ("nothing to do", True)
     run(stage)
-    for approve in (True, False):
-        used = answered(stage, approve=approve)
-        assert (used.outcome, "was approved and used" in used.said) == ("nothing to do", True)
-    assert (trail(stage), states(stage)["deploy"]) == (["waiting", "approved", "opened"], "done")
+    for approve, outcome in ((True, "nothing to do"), (False, "too late"), (False, "too late")):
+        used = answered(stage, by="dora", approve=approve)
+        assert (used.outcome, "was approved and used" in used.said) == (outcome, True)
+    assert (trail(stage), states(stage)["deploy"]) == (["waiting", "approved", "opened", "not counted"], "done")
+    assert stage.app.value("SELECT detail->>'$.by' FROM _rollout_event WHERE outcome = 'not counted'") == "dora"
+
+
+def test_a_yes_that_is_given_at_once_outlives_a_soak_that_is_longer_than_approvals_are(stage: Stage) -> None:
+    gated(stage, 'approve = ["backfill"]\nexpires_s = 60\nsoak = { deploy = 3600 }')
+    with pytest.raises(ApprovalMissing) as closed:
+        run(stage, Through.BACKFILL)
+    assert answered(stage, Phase.BACKFILL).outcome == "approved"
+
+    opens = datetime.fromisoformat(str(closed.value.gate["opens_at"]))
+    until = datetime.fromisoformat(stage.app.value("SELECT detail->>'$.until' FROM _rollout_event WHERE outcome = 'approved'"))
+    assert until - opens >= timedelta(seconds=60)
+    stage.app.run("UPDATE _rollout_phase SET at = at - INTERVAL 2 HOUR, detail = JSON_REMOVE(detail, '$.by_tool_clock') "
+                  "WHERE phase = 'deploy'")
+    assert run(stage, Through.BACKFILL).did == ["backfill"]
 
 
 def test_a_rejection_is_final_for_what_was_asked_and_the_next_run_asks_anew(stage: Stage) -> None:
