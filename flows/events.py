@@ -39,6 +39,8 @@ REQUEST_WITHIN_S = 5.0
 AGAIN_AFTER_S = 1.0
 MOST_WAITS = 3
 PREFIX = "mysql-rollout"
+BACK = "rollback"
+"""What the name of every flow that goes back begins with."""
 LONGEST_WORDS = 2000
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
@@ -168,7 +170,7 @@ def telling(rollout: Rollout) -> Iterator[None]:
     try:
         yield
         if stream.phase:
-            emit("completed", rollout)
+            emit("taken-back" if stream.whose.flow.startswith(BACK) else "completed", rollout)
     except api.CockpitTrouble:
         raise  # the run goes on without Prefect
     except (Exception, Cancelled) as error:

@@ -18,6 +18,7 @@ PARITY = {CLEAN: "parity.clean", FOUND: "parity.lost", UNSEEN: "parity.unseen"}
 BY_EXIT = {3: "refused", 4: "stopped", 5: "rolled-back", 6: "busy"}
 SAID = {
     "phase.started": "has begun", "phase.ended": "is done", "phase.failed": "did not end", "completed": "is done",
+    "taken-back": "was taken back, as somebody asked",
     "refused": "was refused", "stopped": "stopped", "failed": "failed", "rolled-back": "failed and was rolled back",
     "busy": "found the table busy", "cancelled": "was cancelled",
     "waiting": "waits", "approved": "was approved", "rejected": "was rejected", "expired": "waited in vain",

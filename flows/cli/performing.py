@@ -104,7 +104,9 @@ def _with_prefect(request: Asked, database: Target, end: Ending,
     without it. What the body did counts, whatever Prefect makes of it afterwards (case C101).
     """
     cockpit.prepare(quiet=True)
-    from flows import api, deployments, parity_watch  # noqa: PLC0415  # importing Prefect takes seconds
+    from prefect import tags  # noqa: PLC0415  # importing Prefect takes seconds
+
+    from flows import api, deployments, one_at_a_time, parity_watch  # noqa: PLC0415  # the same
 
     why_not = api.why_not()
     if why_not:
@@ -118,12 +120,13 @@ def _with_prefect(request: Asked, database: Target, end: Ending,
     token = deployments.current.set(call)
     trouble: BaseException | None = None
     try:
-        if isinstance(request, WatchRequest):
-            parity_watch.parity_watch(shown, return_state=True)
-        elif isinstance(request, RunRequest):
-            deployments.rollout(shown, return_state=True)
-        else:
-            deployments.rollback(shown, return_state=True)
+        with tags(one_at_a_time.TAG):  # from its first event on: a run that dies without a word is known by it
+            if isinstance(request, WatchRequest):
+                parity_watch.parity_watch(shown, return_state=True)
+            elif isinstance(request, RunRequest):
+                deployments.rollout(shown, return_state=True)
+            else:
+                deployments.rollback(shown, return_state=True)
     except BaseException as caught:  # noqa: BLE001  # Prefect's own trouble is told, the database's is in call.error
         trouble = caught
     finally:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from flows import automations
-from flows.params import RunRequest, Through
+from flows.params import RollbackRequest, RunRequest, Target, Through
 from flows.watching import WatchRequest
 from steps.errors import Refused
 from tests.flows.deploy_stage import CLEANUP, ROOT, Stage
@@ -101,6 +101,18 @@ def test_a_run_that_needs_somebody_tells_them_table_phase_who_why_and_what_to_do
     assert hook["event"].startswith("mysql-rollout.")
 
 
+def test_somebody_who_takes_a_rollout_back_is_heard_of(told: Receiver, served: Stage) -> None:
+    from flows import deployments
+
+    served.plan(command="true", rollback_command="true")
+    run(served, "CHG forward")
+    deployments.rollback(RollbackRequest(plan=str(served.folder), by="ben", reason="CHG taken back", to=Target.V0), return_state=True)
+
+    slack = told.wait_for("/slack", "CHG taken back")
+    assert "was taken back, as somebody asked" in slack["text"]
+    assert told.wait_for("/hook", "CHG taken back")["event"] == "mysql-rollout.taken-back"
+
+
 def test_lost_parity_tells_the_rows_by_key_and_never_by_content(told: Receiver, served: Stage) -> None:
     from flows import parity_watch
 
@@ -112,6 +124,16 @@ def test_lost_parity_tells_the_rows_by_key_and_never_by_content(told: Receiver, 
     assert "found that parity is lost: " in slack["text"]
     assert "keys: b" in slack["text"]
     assert "locked" not in str(told.came)
+
+
+def somebody_elses(client: Any) -> Any:
+    """A run of another project's flow, which beats more slowly and happens to be called as ours is."""
+    from prefect import flow
+    from prefect.states import Running
+
+    made = client.create_flow_run(flow(lambda: None, name="rollout"))
+    client.set_flow_run_state(made.id, Running(), force=True)
+    return made.id
 
 
 def test_a_run_that_dies_without_a_word_is_marked_crashed_and_told(told: Receiver, served: Stage) -> None:
@@ -130,6 +152,7 @@ def test_a_run_that_dies_without_a_word_is_marked_crashed_and_told(told: Receive
         while not begun.exists() or phase() != "2. deploy":
             assert process.poll() is None
             threading.Event().wait(0.2)
+        foreign = somebody_elses(client)
     process.send_signal(signal.SIGKILL)
     process.wait()
     go.touch()
@@ -141,6 +164,7 @@ def test_a_run_that_dies_without_a_word_is_marked_crashed_and_told(told: Receive
     assert slack["text"].endswith("By ann: CHG died")
     with get_client(sync_client=True) as client:
         (flow_run,) = [one for one in client.read_flow_runs() if one.name == f"rollout {served.folder} by ann"]
+        assert client.read_flow_run(foreign).state.name == "Running"
     assert (flow_run.state.type, flow_run.state.name) == ("CRASHED", "Crashed")
 
 

@@ -44,7 +44,7 @@ def test_a_rollout_and_its_watch_tell_every_transition_in_order(served: Stage) -
 
     events = heard(served, 16)
     forward = [name for _ in PHASES for name in ("phase.started", "phase.ended")]
-    assert names(events) == [*forward, "completed", "parity.clean", "gate.opened", "phase.started", "phase.ended", "completed"]
+    assert names(events) == [*forward, "completed", "parity.clean", "gate.opened", "phase.started", "phase.ended", "taken-back"]
     assert [event["payload"]["phase"] for event in events[:10:2]] == PHASES
     first = events[0]
     assert (first["payload"]["by"], first["payload"]["reason"], first["payload"]["plan"]) == ("ann", "CHG-1", "small")
