@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
-import urllib.error
-import urllib.request
+import ssl
 
 from flows import login
 from flows.login import AUTH, KEY
@@ -15,7 +13,7 @@ from steps.mysql import Session
 from steps.target import Target
 
 API = "PREFECT_API_URL"
-UNAUTHORIZED = 401
+AUTHORITY, UNLOOKED = "PREFECT_API_SSL_CERT_FILE", "PREFECT_API_TLS_INSECURE_SKIP_VERIFY"
 WITHIN_S = 5
 
 
@@ -30,20 +28,32 @@ def database_trouble(database: Target) -> str | None:
 
 def api_trouble(address: str) -> str | None:
     """
-    Why Prefect's API at *address* does not work for us now, or None. One request of at most :data:`WITHIN_S`.
+    Why Prefect's API at *address* does not work for us now, or None. One request of at most :data:`WITHIN_S`; redirects are not followed,
+    since it bears our login.
 
     It counts the flows, for which Prefect needs its own database and takes us for somebody it knows; its health route needs neither.
     """
+    import httpx  # noqa: PLC0415  # every command is started with this module beside it
+
     if not address.startswith(("http://", "https://")):
         return f"{API} is no http address"
-    asked = urllib.request.Request(f"{address.rstrip('/')}/flows/count", b"{}", {"Content-Type": "application/json", **_who()})  # noqa: S310  # http, see above
     try:
-        with urllib.request.urlopen(asked, timeout=WITHIN_S) as answer:  # noqa: S310  # the same
-            return None if type(json.load(answer)) is int else "it answers, but not as Prefect does"
-    except urllib.error.HTTPError as error:
-        return f"it does not let us in: correct {AUTH}" if error.code == UNAUTHORIZED else f"it answers with {error.code}"
-    except (OSError, ValueError) as error:
-        return str(getattr(error, "reason", None) or error)
+        answer = httpx.post(f"{address.rstrip('/')}/flows/count", json={}, headers=_who(), timeout=WITHIN_S, verify=_authority())
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            return f"it does not let us in: correct {AUTH}"
+        if not answer.is_success:
+            return f"it answers with {answer.status_code}"
+        return None if type(answer.json()) is int else "it answers, but not as Prefect does"
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+        return str(error) or type(error).__name__
+
+
+def _authority() -> ssl.SSLContext | bool:
+    """Whom Prefect's own client would believe, by its settings."""
+    if os.environ.get(UNLOOKED, "").lower() in ("1", "true", "yes", "on"):
+        return False
+    authority = os.environ.get(AUTHORITY)
+    return ssl.create_default_context(cafile=authority) if authority else True
 
 
 def _who() -> dict[str, str]:

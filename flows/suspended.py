@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+import structlog
+
 from flows import api, cockpit
 
 cockpit.prepare()
@@ -14,6 +16,7 @@ from prefect.client.orchestration import SyncPrefectClient  # noqa: E402  # only
 from prefect.exceptions import ObjectNotFound  # noqa: E402
 
 WITHIN_S = 10.0
+log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
 @dataclass
@@ -50,8 +53,12 @@ def suspended(flow_run: str) -> bool:
     """Whether that flow run waits suspended now; no where the API cannot say."""
     if not api.address() or api.why_not():
         return False
-    with api.client(WITHIN_S) as client:
-        return _paused(client, flow_run)
+    try:
+        with api.client(WITHIN_S) as client:
+            return _paused(client, flow_run)
+    except Exception as trouble:  # noqa: BLE001  # whatever the cockpit's trouble is, nobody can answer there
+        log.warning("Prefect was not asked whether a run waits", flow_run=flow_run, reason=api.told(trouble))
+        return False
 
 
 def _paused(client: SyncPrefectClient, flow_run: str) -> bool:

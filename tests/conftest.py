@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -222,3 +223,13 @@ def rollouts(database: Target, plan: Plan) -> Iterator[Callable[..., Rollout]]:
 def url(database: Target) -> str:
     """The test's schema as the command line takes it."""
     return target_of(database.url.render_as_string(hide_password=False)).url.render_as_string(hide_password=False)
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Chain and key of loopback, signed by nobody that anybody knows."""
+    folder = tmp_path_factory.mktemp("tls")
+    chain, key = str(folder / "chain.pem"), str(folder / "key.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                    "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", chain],
+                   check=True, capture_output=True)
+    return chain, key

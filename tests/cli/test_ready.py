@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flows.login import AUTH, FILE, KEY
-from flows.readiness import API
+from flows.readiness import API, AUTHORITY
 from steps.target import ENVIRONMENT, ENVIRONMENT_FILE
 from tests.cli.calling import Call
 from tests.doubles.serving import Request, serving
@@ -18,7 +18,7 @@ NOWHERE = "http://127.0.0.1:9/api"
 
 @pytest.fixture(autouse=True)
 def nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (API, AUTH, FILE, KEY, ENVIRONMENT_FILE):
+    for name in (API, AUTH, AUTHORITY, FILE, KEY, ENVIRONMENT_FILE):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -58,6 +58,38 @@ def test_an_api_that_does_not_know_us_is_not_ready(call: Call, monkeypatch: pyte
         answer = call("ready", "--json")
 
     assert (answer.code, answer.document["trouble"]) == (4, {"prefect": f"it does not let us in: correct {AUTH}"})
+
+
+def test_our_login_goes_where_we_said_and_no_further(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere: list[str] = []
+
+    def heard(request: Request) -> tuple[int, Any]:
+        elsewhere.append(request.path)
+        return 200, 7
+
+    def moved(request: Request) -> tuple[int, Any]:
+        request.extra = {"Location": f"{other}/api/flows/count"}
+        return 307, None
+
+    monkeypatch.setenv(AUTH, "a:b")
+    with serving(heard) as other, serving(moved) as address:
+        monkeypatch.setenv(API, f"{address}/api")
+        answer = call("ready", "--json")
+
+    assert (answer.code, answer.document["trouble"], elsewhere) == (4, {"prefect": "it answers with 307"}, [])
+
+
+def test_an_api_behind_an_authority_of_our_own_is_believed_as_prefects_client_believes_it(
+        call: Call, certificate: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(AUTH, "a:b")
+    with serving(prefect, certificate=certificate) as address:
+        monkeypatch.setenv(API, f"{address}/api")
+        unknown = call("ready", "--json")
+        monkeypatch.setenv(AUTHORITY, certificate[0])
+        known = call("ready", "--json")
+
+    assert (unknown.code, "certificate verify failed" in unknown.document["trouble"]["prefect"]) == (4, True)
+    assert (known.code, known.document["trouble"]) == (0, {"prefect": None})
 
 
 def test_a_file_that_does_not_say_who_we_are_is_wrong_usage(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

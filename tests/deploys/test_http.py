@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -225,16 +224,6 @@ def test_a_token_from_a_file_is_used_and_masked(service: DeployServiceDouble, ad
 
     assert service.now == "1"
     assert mask(f"Bearer {TOKEN}") == "Bearer ***"
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    folder = tmp_path_factory.mktemp("tls")
-    chain, key = str(folder / "chain.pem"), str(folder / "key.pem")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                    "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", chain],
-                   check=True, capture_output=True)
-    return chain, key
 
 
 def test_a_certificate_of_an_unknown_authority_gets_no_token_and_a_named_one_does(
