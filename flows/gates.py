@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from flows import actions, cockpit, events
+from flows import actions, cockpit, events, soak
 from flows.gate_page import page
 from flows.params import Request
 from steps import approvals, cleanup_conditions, clocks
@@ -141,6 +141,7 @@ def _gate(rollout: Rollout, closed: GateClosed) -> Asked:
     left = clocks.recorded(closed.gate["until"], None).server - clocks.now(rollout.session).server
     seconds, text = max(1, int(left.total_seconds())), page(rollout, closed)
     if closed.gate["needs"] != APPROVAL:
+        soak.told(rollout)
         return Asked(gate_id, Resumption.with_initial_data(description=text), seconds,
                      lambda desk, answer: _resumed(desk, phase, gate_id, answer.reason))
     model = CleanupApproval if phase is Phase.CLEANUP else Approval

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from flows import cockpit, descriptions
+from flows import cockpit, descriptions, soak
 from flows.params import FORM
 from flows.tasks import PrefectConductor
 from flows.watching import WatchRequest, WatchResult, watch
@@ -49,6 +49,7 @@ def _looked(rollout: Rollout, request: WatchRequest, conduct: PrefectConductor) 
     finally:
         with suppress(RolloutError):  # what the look has to say matters more, and the next one tries again
             reopen(rollout)
+        soak.told(rollout)
 
 
 @dataclass(frozen=True)

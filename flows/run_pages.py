@@ -12,6 +12,7 @@ from typing import Any
 
 from flows import phase_facts, phase_page, planned
 from flows.charts.pace import paces
+from flows.charts.parity import parity
 from flows.charts.timeline import timeline
 from flows.markdown import Page, code, fenced, image, table, words
 from flows.phase_facts import Row
@@ -25,6 +26,7 @@ from steps.phase import Phase
 from steps.rollout import Rollout
 
 BACK = "rollback of "
+LOOKS_AT_ROWS = frozenset({"verify", "shadow_write", "watch"})
 
 
 def key_parts(name: str) -> tuple[str, str]:
@@ -48,7 +50,8 @@ def of_phase(name: str, rollout: Rollout, heard: Sequence[Event], error: str, be
     before = {row["run_id"] for row in same if row["outcome"] not in phase_facts.BESIDE} - {rollout.ledger.run_id}
     work = [row for row in events if row["outcome"] not in phase_facts.BESIDE and row["step"] != phase_facts.GATE]
     facts = phase_facts.of(phase, direction, work, rollout.plan.plan.planned_s.get(phase), error)
-    pictures = [image(f"{chart.title}. {chart.description}", chart.data_uri()) for chart in paces(work)]
+    looked = [chart for chart in [parity(everything)] if chart and phase in LOOKS_AT_ROWS]
+    pictures = [image(f"{chart.title}. {chart.description}", chart.data_uri()) for chart in [*paces(work), *looked]]
     head = phase_page.Head(f"{rollout.schema}.{rollout.table}", rollout.plan.id, rollout.person.actor, rollout.person.reason,
                            rollout.plan.plan.max_stall_ms, rollout.plan.called, because)
     return phase_page.markdown(facts, head, events, len(before), pictures), facts.result

@@ -10,7 +10,7 @@ import pytest
 from flows.params import RollbackRequest, RunRequest, Through
 from flows.watching import WatchRequest
 from steps.rollout import Rollout
-from tests.flows.deploy_stage import Stage
+from tests.flows.deploy_stage import CLEANUP, Stage
 from tests.flows.stream import as_a_worker_has_it, told
 
 SOAKED = Through.SHADOW_WRITE
@@ -53,6 +53,25 @@ def test_a_rollout_and_its_watch_tell_every_transition_in_order(served: Stage) -
     assert first["payload"]["text"] == (f"rollout of table {served.target.schema}.job (plan small), 1. pre_deploy: has begun. "
                                         "By ann: CHG-1")
     assert events[11]["payload"]["by"] == "bob"
+
+
+def test_a_look_leaves_how_far_the_soak_is_and_parity_over_time(served: Stage) -> None:
+    from prefect.client.orchestration import get_client
+
+    from flows import deployments, parity_watch
+
+    served.plan(command="true", rollback_command="true", cleanup=CLEANUP + "[gates]\nsoak = { shadow_write = 86400 }\n")
+    deployments.rollout(request(served), return_state=True)
+    state = parity_watch.parity_watch(WatchRequest(plan=str(served.folder), by="bob", reason="the soak"), return_state=True)
+
+    with get_client(sync_client=True) as client:
+        asked = {"limit": 20, "artifacts": {"flow_run_id": {"any_": [str(state.state_details.flow_run_id)]}}}
+        left = {one["key"]: one for one in client.request("POST", "/artifacts/filter", json=asked).json()}
+    page, progress = left["small-parity-watch"], left["small-soak-progress"]
+    assert "Parity over time" in page["data"]
+    assert (progress["type"], 0 <= float(progress["data"]) < 1) == ("progress", True)
+    assert "soak of small: " in progress["description"]
+    assert ": clean" in progress["description"]
 
 
 def test_a_flow_run_bears_table_plan_and_phase_as_labels(served: Stage) -> None:
