@@ -115,10 +115,12 @@ class Ledger:
             raise
         self.end_run(0, "done")
 
-    def end_killed_runs(self) -> None:
-        """Mark runs that have no end yet; only for whoever knows that none is at work."""
+    def end_killed_runs(self, unless_held: str | None = None) -> None:
+        """Mark runs that have no end yet; for whoever knows that none is at work, or that one which is holds the lock *unless_held*."""
+        held = f" AND IS_USED_LOCK({VALUE}) IS NULL" if unless_held else ""
         self.session.run(f"UPDATE {self.table('run')} SET ended_at = UTC_TIMESTAMP(3), outcome = {VALUE} WHERE table_schema = {VALUE} "
-                         f"AND table_name = {VALUE} AND plan_id = {VALUE} AND ended_at IS NULL", "never ended: killed or lost", *self.key)
+                         f"AND table_name = {VALUE} AND plan_id = {VALUE} AND ended_at IS NULL{held}", "never ended: killed or lost",
+                         *self.key, *([unless_held] if unless_held else []))
 
     def end_run(self, exit_code: int, outcome: str) -> None:
         """Record how the run ended, over a new connection if its own is lost; best effort, because the run's own error matters more."""

@@ -37,13 +37,14 @@ def forget_dead(ledger: Ledger) -> None:
     """
     Remove the owner row of a run that was killed after its last change; a living owner holds the lock and has another token.
 
-    Its record in the ledger gets its end.
+    A run that gave the table back and could not record its end any more gets it now, as a killed one does.
     """
     schema, table, _plan = ledger.key
     for (token,) in ledger.read(f"SELECT token FROM {ledger.table('owner')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
                                 f"AND IS_USED_LOCK({VALUE}) IS NULL", schema, table, lock_name(schema, table)):
         ledger.session.run(f"DELETE FROM {ledger.table('owner')} WHERE token = {VALUE}", token)
-        ledger.end_killed_runs()
+    if any(run["ended_at"] is None for run in ledger.runs()):
+        ledger.end_killed_runs(unless_held=lock_name(schema, table))
 
 
 @contextmanager

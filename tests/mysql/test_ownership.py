@@ -12,7 +12,7 @@ from steps import tenure, waits
 from steps.errors import Busy, OwnershipLost, StatementFailed
 from steps.ledger import Ledger
 from steps.mysql import VALUE, Session
-from steps.ownership import Ownership, lock_name, unless_lost
+from steps.ownership import Ownership, forget_dead, lock_name, unless_lost
 from steps.plan import Plan
 from steps.target import Target
 from tests.conftest import App
@@ -261,3 +261,21 @@ def test_a_run_that_lost_its_table_changes_nothing_more(job: App, opened_on: Ope
 @pytest.fixture
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     return small(tmp_path_factory.mktemp("plan"))
+
+
+def test_a_run_that_gave_the_table_back_without_recording_its_end_gets_it_from_who_finds_nothing_to_do(own: Own, empty: Target) -> None:
+    owner = own()
+    app = App(empty)
+    with pytest.raises(KeyboardInterrupt), owner.ledger.run("run", "anna", "x", {}):
+        raise KeyboardInterrupt
+    app.run("UPDATE _rollout_run SET ended_at = NULL, exit_code = NULL, outcome = NULL")
+    open_end = "SELECT COUNT(*) FROM _rollout_run WHERE ended_at IS NULL"
+
+    owner.take()
+    forget_dead(own("bert").ledger)
+    assert app.value(open_end) == 1  # whoever holds the table may be at work on it
+
+    owner.release()
+    forget_dead(own("carl").ledger)
+    assert app.rows("SELECT exit_code, outcome FROM _rollout_run") == [(None, "never ended: killed or lost")]
+    app.close()
