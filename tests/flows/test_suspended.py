@@ -47,6 +47,9 @@ def test_a_gate_outlives_the_runner_and_only_a_whole_answer_of_one_who_may_opens
     text, schema = serving.asked(flow_run, waits)
     assert "ADD COLUMN `state` VARCHAR(32) NOT NULL DEFAULT 'pending'" in text
     assert "| 010_add_state | INSTANT | an instant |" in text
+    assert "CREATE DEFINER=CURRENT_USER TRIGGER `rollout_small_bu`" in text
+    assert "then the first pass over all rows: about " in text
+    assert text.index("## Findings") < text.index("## Statements, in order") < text.index("ADD COLUMN")
     assert "Asked by **ann**: it is due" in text
     assert sorted(schema["required"]) == ["approver", "decision", "reason"]
     left = waits.state_details.pause_timeout - datetime.now(UTC)
