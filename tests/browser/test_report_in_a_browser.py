@@ -12,11 +12,12 @@ from flows import actions, report, report_page
 from flows.conductor import PlainConductor
 from flows.params import RunRequest
 from steps.rollout import Rollout
-from tests.browser.conftest import PICTURES
+from tests.browser.cockpit import ROOT
 from tests.browser.pages import DESK, PHONE
 from tests.conftest import App
 
 pytestmark = pytest.mark.usefixtures("remembered_rehearsals")
+PICTURES = ROOT / "build" / "report"
 BEYOND = """[...document.querySelectorAll('body *')].filter(each => getComputedStyle(each).overflowX === 'visible'
     && each.scrollWidth > each.clientWidth + 1 && each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML)"""
 
@@ -36,7 +37,7 @@ def test_nothing_is_cut_off_on_a_phone_or_a_desk_and_it_prints(
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.goto(file.as_uri())
-        page.screenshot(path=PICTURES / f"report-{name}.png", full_page=True)
+        page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
         wide, beyond = page.evaluate("document.documentElement.scrollWidth"), page.evaluate(BEYOND)
         printed = page.pdf(format="A4")
         browser.close()
