@@ -7,7 +7,7 @@ from typing import Any
 from flows import phase_facts, repository
 from flows.phase_page import detail_text
 from flows.visible import number, one_line, visible
-from steps import approvals
+from steps import approvals, gate_words
 from steps.ledger import Ledger
 from steps.rollout import Rollout
 
@@ -29,7 +29,7 @@ def audit_trail(ledger: Ledger, called: str = "PLAN") -> dict[str, Any]:
         run["went_back"] = phase_facts.went_back(run)
     beside = sorted((event for some in of_run.values() for event in some), key=lambda event: event["id"])
     return {"table": ".".join(ledger.key[:2]), "plan": ledger.key[2], "runs": runs, "beside": beside,
-            "gates": [approvals.told(gate, called) for gate in approvals.read(ledger)],
+            "gates": [gate_words.told(gate, called) for gate in approvals.read(ledger)],
             "phases": {phase.value: state for phase, state in ledger.phases().items()}}
 
 
@@ -64,7 +64,7 @@ def text(trail: dict[str, Any], *, with_sql: bool = True) -> str:
         lines += ["", "between the runs", *(line for event in trail["beside"] for line in _lines(event, event["at"], with_sql=with_sql))]
     if trail.get("gates"):
         lines += ["", "gates"]
-        lines += [f"  {gate['since']}  {gate['phase']:<13} {one_line(approvals.in_words(gate))}" for gate in trail["gates"]]
+        lines += [f"  {gate['since']}  {gate['phase']:<13} {one_line(gate_words.in_words(gate))}" for gate in trail["gates"]]
     if trail.get("durations"):
         lines += ["", "seconds by phase (planned / actual)"]
         lines += [f"  {row['run']:<14} {row['phase']:<13} {row['direction']:<8} {row['planned_s'] or '-':>6} / {row['actual_s']}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steps import approvals, contract, handover_names, own_shadow_write, passing, pre_deploy, under_way
+from steps import approvals, contract, gate_words, handover_names, own_shadow_write, passing, pre_deploy, under_way
 from steps.checks import transport
 from steps.errors import RolloutError
 from steps.mysql import VALUE
@@ -44,7 +44,7 @@ def standing(rollout: Rollout) -> dict[str, Any]:
 
 def waiting_gates(rollout: Rollout) -> list[dict[str, Any]]:
     """What waits for an answer or for its time, with the calls that answer; and what was approved and not used yet."""
-    return [approvals.told(gate, rollout.plan.called) for gate in approvals.open_now(rollout)]
+    return [gate_words.told(gate, rollout.plan.called) for gate in approvals.open_now(rollout)]
 
 
 def _schema(rollout: Rollout, *, begun: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from flows.cli.ending import Ending, ending
 from flows.cli.options import Accept, Because, By, DatabaseUrl, Json, NoPrefect, PlanName, Settings, Yes, whoami
 from flows.cli.performing import Ask, perform, progress_told
 from flows.params import Request, RunRequest, Through
-from steps import approvals, cleanup_conditions
+from steps import approvals, cleanup_conditions, gate_words
 from steps.approvals import APPROVAL, APPROVED, LATE, RESUMED, WAITING, Gate
 from steps.errors import Refused
 from steps.rollout import Rollout
@@ -70,7 +70,7 @@ def _answer(request: Request, database: Target, phase: Through, end: Ending, *, 
     with actions.desk(request, database) as desk, _told(desk):
         said = approvals.answer(desk, phase.phase, request.by, request.reason, approve=yes, unmet=cleanup_conditions.unmet,
                                 accepted=desk.accepted)
-        gate = approvals.told(said.gate, desk.plan.called)
+        gate = gate_words.told(said.gate, desk.plan.called)
     end.document |= {"outcome": said.outcome, "said": said.said, "gate": gate}
     end.say(said.said)
     decided = said.gate.state == APPROVED
@@ -114,7 +114,7 @@ def _goes_on(desk: Rollout, asked: Request, end: Ending) -> bool:
     """
     gate = next(iter(approvals.open_now(desk)), None)
     if gate and gate.state == WAITING and gate.needs == APPROVAL:
-        calls = approvals.told(gate, desk.plan.called)["calls"]
+        calls = gate_words.told(gate, desk.plan.called)["calls"]
         raise Refused(f"gate of {gate.phase.value}", "waits for an approval, which this is not", f"`{calls[0]}`; nothing was done")
     if gate and gate.state == WAITING:
         desk.ledger.run_id = gate.run_id
@@ -122,7 +122,7 @@ def _goes_on(desk: Rollout, asked: Request, end: Ending) -> bool:
     if gate and gate.flow_runs:
         answer = _input(gate, approve=True) if gate.needs == APPROVAL else {"reason": asked.reason}
         if _tell(end, gate.flow_runs, answer):
-            end.document |= {"outcome": "done", "gate": approvals.told(gate, desk.plan.called)}
+            end.document |= {"outcome": "done", "gate": gate_words.told(gate, desk.plan.called)}
             return True
     if gate is None:
         _refuse_open_question(desk)

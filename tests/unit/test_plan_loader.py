@@ -25,7 +25,7 @@ def test_a_shipped_plan_is_found_by_name_and_a_users_by_folder_or_file(tmp_path:
     folder = written(tmp_path)
 
     assert plan_loader.load("ai_analysis_job").table == "AiAnalysisJob"
-    assert load(folder) == load(folder / "plan.toml")
+    assert load(folder) == load(folder / "plan.toml").model_copy(update={"given": str(folder)})
     assert load(folder).sql_text == {"010_add_state.up.sql": f"ALTER TABLE `job` {ADD_STATE.up}",
                                      "010_add_state.down.sql": "ALTER TABLE `job` DROP COLUMN `state`"}
 

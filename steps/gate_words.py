@@ -1,0 +1,32 @@
+"""One gate as people and documents are told of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steps.approvals import APPROVAL, APPROVED, WAITING, Gate
+
+
+def told(gate: Gate, plan: str) -> dict[str, Any]:
+    """One gate as `rollout status` and `rollout report` tell it, with calls for *plan* as a shell takes it; field names are stable."""
+    answer_with = [f"rollout approve {plan} {gate.phase.value} --by NAME --reason WHY",
+                   f"rollout reject {plan} {gate.phase.value} --by NAME --reason WHY"]
+    return {"phase": gate.phase.value, "gate": gate.id, "state": gate.state, "needs": gate.needs, "since": gate.since,
+            "asked_by": gate.askers, "asked_why": gate.detail.get("why"), "reasons": gate.detail.get("reasons", []),
+            "opens_at": gate.detail.get("opens_at"), "until": gate.until.shown if gate.state in (WAITING, APPROVED) else None,
+            "unmet": gate.answer.get("unmet") or gate.detail.get("unmet", []),
+            "answered_by": gate.answer.get("by") if gate.state != WAITING else None,
+            "answered_why": gate.answer.get("why") if gate.state != WAITING else None,
+            "answered_at": gate.answered_at if gate.state != WAITING else None,
+            "calls": [] if gate.state != WAITING else answer_with if gate.needs == APPROVAL else
+            [f"rollout resume {plan} --by NAME --reason WHY"]}
+
+
+def in_words(gate: dict[str, Any]) -> str:
+    """One line for what :func:`told` tells."""
+    asked = f"asked by {', '.join(dict.fromkeys(gate['asked_by']))}"
+    if gate["state"] == WAITING:
+        opens = f"; opens {gate['opens_at']}" if gate["opens_at"] else ""
+        return f"waits for {'an approval' if gate['needs'] == APPROVAL else 'its time'}, {asked}{opens}; until {gate['until']}"
+    by = f" by {gate['answered_by']}: {gate['answered_why']}" if gate["answered_by"] and gate["needs"] == APPROVAL else ""
+    return f"{gate['state']}{by}, {asked}"
