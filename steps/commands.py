@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from steps import cancellation, tenure, waits
+from steps import cancellation, processes, tenure, waits
 from steps.masking import kept_back, mask
 from steps.target import ENVIRONMENT, ENVIRONMENT_FILE
 
@@ -103,6 +103,14 @@ def _ended_by_us(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes | None]
 
 
 def _end_group(group: int) -> None:
-    """What a failed command left at work would go on with what was just taken back."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGTERM)
+    """What a failed command left at work would go on with what was just taken back; what does not heed SIGTERM is killed."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
+        until_s = waits.now_s() + GRACE_S
+        while processes.group_is_at_work(group):
+            if waits.now_s() >= until_s:
+                break
+            waits.sleep_s(SLICE_S)
+        else:
+            return

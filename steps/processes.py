@@ -40,15 +40,20 @@ def is_at_work(known: dict[str, Any]) -> bool | None:
     leader = _fields(group)
     if leader and int(leader[STARTED]) != started:
         return False
+    return group_is_at_work(group)
+
+
+def group_is_at_work(group: int) -> bool:
+    """Whether a process of *group* is there and has not ended; what has ended and nobody has asked after yet does not count."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    members = [fields for path in PROC.iterdir() if path.name.isdigit() and (fields := _fields(int(path.name)))
+    members = [fields for path in (PROC.iterdir() if PROC.is_dir() else ()) if path.name.isdigit() and (fields := _fields(int(path.name)))
                and int(fields[GROUP]) == group]
-    return any(fields[STATE] not in ENDED for fields in members)
+    return not PROC.is_dir() or any(fields[STATE] not in ENDED for fields in members)
 
 
 def _fields(pid: int) -> list[str]:

@@ -52,6 +52,15 @@ def test_a_command_that_fails_leaves_nobody_behind(tmp_path: Path) -> None:
     assert not _alive(int(pid_file.read_text()))
 
 
+def test_what_a_failed_command_left_behind_is_killed_where_it_heeds_no_sigterm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "GRACE_S", 0.2)
+    pid_file = tmp_path / "pid"
+
+    code, _output = run_command(f"trap '' TERM; sleep 300 >/dev/null 2>&1 & echo $! > {pid_file}; exit 3", 10, {})
+
+    assert (code, _alive(int(pid_file.read_text()))) == (3, False)
+
+
 def test_a_command_over_its_deadline_is_ended_with_all_its_children(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     code, output = run_command(f"sleep 300 & echo $! > {pid_file}; echo begun; wait", 0.5, {})
