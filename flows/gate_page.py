@@ -32,7 +32,6 @@ def page(rollout: Rollout, closed: GateClosed) -> str:
              f"Table `{rollout.schema}.{rollout.table}`, plan `{rollout.plan.id}` {words(rollout.plan.plan.title)}".rstrip(), "",
              f"Asked by **{words(rollout.person.actor)}**: {words(rollout.person.reason)}", "",
              *[f"- {words(reason)}" for reason in closed.gate["reasons"]],
-             *[f"- **not met**: {words(one)}" for one in closed.gate.get("unmet", [])],
              "", f"Void after {second(closed.gate['until'])} (UTC); the same from a shell: `{closed.gate['call']}`")
     happens, statements = _what_will_happen(rollout, phase)
     page.part("What will happen", happens, "lines")

@@ -166,7 +166,8 @@ def _answered(rollout: Rollout, phase: Phase, gate_id: str, answer: Approval) ->
     except Refused as refused:
         late = f"{refused.subject} {refused.reason}"
         why = f"{answer.reason}; too late: {late}" if rejects else late
-        approvals.record(rollout, phase, NOT_COUNTED, gate=gate_id, by=answer.approver, why=why)
+        approvals.record(rollout, phase, NOT_COUNTED, gate=gate_id, by=answer.approver, why=why, decision=answer.decision.value,
+                         said=answer.reason)
     if rejects:
         raise Rejected(f"phase {phase.value}", f"was rejected by {answer.approver}: {answer.reason}; too late: {late}", "this run ends "
                        f"here; see what stands with `rollout status {rollout.plan.called}`, and take it back with `rollout rollback`")

@@ -11,6 +11,7 @@ from flows.markdown import Page, code, fenced, table, words
 from flows.phase_facts import Facts, Row
 from flows.visible import duration, number, when
 from steps import acknowledged
+from steps.approvals import OPENED
 from steps.ledger import Event
 from steps.mysql import shown
 from steps.parity_looks import FOR_THE_NEXT
@@ -111,7 +112,7 @@ def _accepted(events: Sequence[Row]) -> list[str]:
 
 def _decisions(events: Sequence[Row]) -> list[str]:
     """What was asked of people at this phase's gate, and what they said."""
-    return [f"- {words(event['outcome'])}, {when(event['at'])}" + _by_whom(event["detail"] or {})
+    return [f"- {'begun' if event['outcome'] == OPENED else words(event['outcome'])}, {when(event['at'])}" + _by_whom(event["detail"] or {})
             for event in events if event["step"] == phase_facts.GATE]
 
 

@@ -85,23 +85,24 @@ def owner(rollout: Rollout) -> dict[str, Any] | None:
 def _next(rollout: Rollout, phases: list[dict[str, Any]], schema: dict[str, Any], gates: list[dict[str, Any]],
           left: list[str]) -> str:
     """What a person should do now; what is broken comes before what is next."""
+    called = rollout.plan.called
     if schema.get("drift"):
-        return "repair: the table is not what the plan left; undo the foreign change, then rollout run"
+        return f"repair: the table is not what the plan left; undo the foreign change, then rollout run {called}"
     if left:
         return f"look after {left[0]}; the next run or rollback says what it needs"
     broken = pre_deploy.broken_sync(rollout)
     if broken:
-        return f"repair: sync is broken ({broken}); rollout run"
+        return f"repair: sync is broken ({broken}); rollout run {called}"
     if gates and gates[0]["calls"]:
         opens = f" (opens {gates[0]['opens_at']})" if gates[0]["opens_at"] else ""
         return f"gate of {gates[0]['phase']}{opens}: {gates[0]['calls'][0]}"
     wanted = Phase.SHADOW_WRITE.value if own_shadow_write.is_due(rollout) else None  # its commands came into the plan after it was done
     entry = next((row for row in phases if row["state"] != "done" or row["phase"] == wanted), None)
-    return _next_phase(entry) if entry else "nothing"
+    return _next_phase(entry, called) if entry else "nothing"
 
 
-def _next_phase(entry: dict[str, Any]) -> str:
-    again = "rollout run --through cleanup" if entry["phase"] == Phase.CLEANUP.value else "rollout run"
+def _next_phase(entry: dict[str, Any], called: str) -> str:
+    again = f"rollout run {called}" + (" --through cleanup" if entry["phase"] == Phase.CLEANUP.value else "")
     if entry["state"] == "waiting":
         return f"a person: {entry['detail'].get('remedy', '')}"
     if entry["state"] == "going back":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from flows.visible import one_line
 from steps.cancellation import Cancelled
 from steps.errors import ParityLost, ParityUnseen, RolloutError, WaitingForPerson
 from steps.exact_look import WATCH
@@ -75,7 +76,9 @@ def _of_gate(event: Event, detail: dict[str, Any], plan: str) -> Ending | None:
         return None
     opens, unmet = detail.get("opens_at"), [f"not met: {one}" for one in detail.get("unmet") or []]
     answered = f"`rollout approve {plan} {event.phase} --by NAME --reason WHY`, or reject, or answer in the Prefect UI"
-    remedy = answered if detail.get("needs") == "approval" else f"nothing; it opens at {opens}" if opens else "remove the cause"
+    later = f"it opens at {opens}: then the same command goes on, or Resume in the Prefect UI; parity_watch does where its schedule is on"
+    remedy = answered if detail.get("needs") == "approval" else later if opens else "remove the cause"
+    unmet = [] if any(reason.startswith("conditions are not met") for reason in reasons) else unmet
     return Ending(GATES[WAITING], "; ".join(reasons + unmet), remedy, {"gate": event.phase})
 
 
@@ -85,4 +88,4 @@ def sentence(name: str, facts: dict[str, Any]) -> str:
     text = f"{facts['flow']} of table {facts['table']} (plan {facts['plan']}){phase}: {SAID.get(name, name)}"
     text += f": {facts['what']}" if facts["what"] else ""
     text += f". What to do: {facts['remedy']}" if facts["remedy"] else ""
-    return f"{text}. By {facts['by']}: {facts['reason']}"
+    return one_line(f"{text}. By {facts['by']}: {facts['reason']}")

@@ -17,6 +17,7 @@ from steps.phase import Outcome
 from steps.plan_identity import same_plan
 from steps.rollout import Rollout
 from steps.step import Step
+from steps.sync import SyncState
 
 NOT_ASKED = ("accept", "end_blockers", "deployed_by")
 BUDGET_S = 300
@@ -75,12 +76,19 @@ def watch(rollout: Rollout, request: WatchRequest, conduct: Conductor) -> WatchR
 def refuse_lost(rollout: Rollout, look: Look) -> None:
     """Raises ParityLost or ParityUnseen, as :func:`watch`."""
     if look.lost:
-        raise ParityLost(f"table {rollout.schema}.{rollout.table}", "; ".join(look.lost), "cleanup stays shut; `rollout run "
-                         f"{rollout.plan.called}` puts triggers back and looks for what fell behind; rows that differ are decided by key",
+        raise ParityLost(f"table {rollout.schema}.{rollout.table}", "; ".join(look.lost), _remedy(rollout.plan.called, look),
                          look.to_json())
     if look.outcome == UNSEEN:
         raise ParityUnseen(f"table {rollout.schema}.{rollout.table}", f"could not look: {'; '.join(look.could_not_look)}",
                            "remove the cause; the next look goes on from there", look.to_json())
+
+
+def _remedy(called: str, look: Look) -> str:
+    """What a person can do about it: the tool does not decide which side of a row is right."""
+    rows = ["say by key which side of these rows is right, and correct them"] if look.differing else []
+    mends = look.triggers != SyncState.ON.value or look.drift
+    schema = [f"`rollout run {called}` puts the triggers back, or says what stops it"] if mends else []
+    return "; ".join(["cleanup stays shut", *rows, *schema, f"then `rollout watch {called} --by NAME --reason WHY` looks again"])
 
 
 def line(look: dict[str, Any]) -> str:

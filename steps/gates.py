@@ -37,7 +37,12 @@ def begin(rollout: Rollout, phase: Phase) -> None:
     now = clocks.now(rollout.session)
     waits = gate_times.of(rollout, phase, now)
     gate, void = _valid(rollout, phase, known, now) if needed else (None, [])
-    unmet = _unmet(rollout, phase) if needed and gate is None else []
+    unmet = _unmet(rollout, phase) if needed else []
+    ceased = _ceased(waits, unmet, gate) if gate and approvals.UNREADY not in rollout.accepted else []
+    if gate and ceased:
+        void = [f"the approval by {gate.answer['by']} of {gate.answered_at} is void, since conditions have ceased to hold"]
+        approvals.record(rollout, phase, EXPIRED, gate=gate.id, why=f"{void[0]}: {'; '.join(ceased)}")
+        gate.state, gate = EXPIRED, None
     stands = not _besides(waits, unmet) or approvals.UNREADY in rollout.accepted
     himself = _by_himself(rollout, phase, ask=not waits) if needed and gate is None and stands else None
     missing = needed and gate is None and himself is None
@@ -140,6 +145,16 @@ def _besides(waits: list[Wait], unmet: list[str]) -> list[str]:
     return [one for one in unmet if not any(one.startswith(wait.reason) for wait in waits)]
 
 
+def _ceased(waits: list[Wait], unmet: list[str], gate: Gate) -> list[str]:
+    """Conditions that do not hold now, and of whose kind none was known when *gate* was approved: an early yes is not one to them."""
+    known = {_kind(one) for one in gate.answer.get("unmet") or []}
+    return [one for one in _besides(waits, unmet) if _kind(one) not in known]
+
+
+def _kind(condition: str) -> str:
+    return " ".join(condition.split()[:3])
+
+
 def _approve_himself(rollout: Rollout, phase: Phase, how: str, now: Moment, unmet: list[str]) -> str:
     more = approvals.until(rollout, now) | ({"unmet": unmet} if unmet else {})
     return approvals.record(rollout, phase, APPROVED, by=rollout.person.actor, why=rollout.person.reason, himself=how, needs=APPROVAL,
@@ -154,9 +169,9 @@ def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, wait
     opens = max((wait.due for wait in waits if wait.due), default=None) if all(wait.ends for wait in waits) else None
     gate, binding = approvals.latest(known, phase, needs), approvals.binding(rollout, phase)
     same = gate if gate and gate.state == WAITING and not gate.over(now) and gate.detail.get("binding") == binding else None
+    unready = _besides(waits, unmet) if missing else []
     reasons = [*([_approval(rollout, phase)] if missing else []), *(wait.reason for wait in waits), *void,
-               *([f"conditions are not met: {'; '.join(_besides(waits, unmet))}"]
-                 if ACCEPT in rollout.accepted and _besides(waits, unmet) else [])]
+               *([f"conditions are not met: {'; '.join(unready)}"] if unready else [])]
     detail = {"by": person.actor, "why": person.reason, "flow_run": approvals.flow_run(rollout.ledger), "needs": needs,
               "reasons": reasons, "binding": binding,
               "opens_at": opens.isoformat(timespec="seconds") if opens else None,
@@ -173,17 +188,19 @@ def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, wait
             approvals.record(rollout, phase, WAITING, gate=gate_id, by=person.actor, why=person.reason, flow_run=detail["flow_run"])
     called = rollout.plan.called
     call = f"rollout {f'approve {called} {phase.value}' if missing else f'resume {called}'} --by NAME --reason WHY"
+    call += f" --accept {approvals.UNREADY}" if unready else ""
     told = {"gate": gate_id, "phase": phase.value, "reasons": reasons, "needs": needs, "opens_at": detail["opens_at"],
             "until": detail["until"], "unmet": detail.get("unmet", []), "call": call}
     subject = phase.value if phase is Phase.CLEANUP else f"phase {phase.value}"
-    remedy = _remedy(rollout, phase, waits, call, missing=missing)
+    remedy = _remedy(rollout, phase, waits, call, missing=missing, unready=bool(unready))
     return (ApprovalMissing if missing else GateClosed)(subject, "; ".join(reasons), remedy, told)
 
 
-def _remedy(rollout: Rollout, phase: Phase, waits: list[Wait], call: str, *, missing: bool) -> str:
+def _remedy(rollout: Rollout, phase: Phase, waits: list[Wait], call: str, *, missing: bool, unready: bool) -> str:
     again = "then run the same command again"
     if missing:
-        himself = f"add --accept {approvals.UNREADY if ACCEPT in rollout.accepted else ACCEPT}, or " if _may_himself(rollout, phase) else ""
+        keys = [*([] if ACCEPT in rollout.accepted else [ACCEPT]), *([approvals.UNREADY] if unready else [])]
+        himself = f"add {' '.join(f'--accept {key}' for key in keys)}, or " if keys and _may_himself(rollout, phase) else ""
         return f"{himself}`{call}` (or reject) answers it; {again}"
     if not all(wait.ends for wait in waits):
         return f"remove the cause, {again}"

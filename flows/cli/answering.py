@@ -78,7 +78,7 @@ def _answer(request: Request, database: Target, phase: Through, end: Ending, *, 
     goes_on = bool(answers) and _tell(end, said.gate.flow_runs, _input(said.gate, approve=decided) if said.outcome != LATE
                                       else {"decision": "reject", "approver": request.by, "reason": request.reason})
     if decided and not goes_on:
-        end.say(f"run the same command again, or `rollout resume {desk.plan.called}`")
+        end.say(f"run the same command again, or `rollout resume {desk.plan.called} --reason WHY`")
 
 
 def _told(desk: Rollout) -> AbstractContextManager[None]:

@@ -13,6 +13,7 @@ from flows.cli.options import NO_REASON, DatabaseUrl, Json, PlanName, Settings, 
 from flows.cli.status_watch import follow
 from flows.params import Request
 from flows.standing import standing
+from flows.visible import one_line
 from steps import approvals, gate_words, passing
 from steps.errors import WrongUsage
 from steps.phase import Phase
@@ -65,7 +66,7 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
 
 def _say_gates(end: Ending, gates: list[dict[str, Any]]) -> None:
     for gate in gates:
-        end.say(f"gate of {gate['phase']}: {gate_words.in_words(gate)}")
+        end.say(f"gate of {gate['phase']}: {one_line(gate_words.in_words(gate))}")
         for line in [*gate["reasons"], *gate["calls"]] if gate["state"] == approvals.WAITING else []:
             end.say(f"  {line}")
 

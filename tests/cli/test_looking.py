@@ -60,11 +60,11 @@ def test_status_of_a_virgin_database_says_that_nothing_has_begun(there: Call) ->
 
     assert [row["phase"] for row in now["phases"]] == PHASES
     assert {row["state"] for row in now["phases"]} == {"not begun"}
-    assert now["next"] == "pre_deploy: rollout run"
+    assert now["next"] == f"pre_deploy: rollout run {PLAN}"
     assert (now["sync"], now["passes"], now["working_on_it"]) == ("off", [], None)
     assert (now["stair"], now["stairs"], now["pre_deploy_stairs"]) == (None, None, STEPS)  # only a rehearsal can count them
     assert "1. pre_deploy" in text
-    assert "next: pre_deploy: rollout run" in text
+    assert f"next: pre_deploy: rollout run {PLAN}" in text
 
 
 def test_status_after_all_phases_tells_stair_sync_passes_and_what_is_next(here: Call, begun: App) -> None:

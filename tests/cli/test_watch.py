@@ -50,7 +50,7 @@ def test_lost_parity_exits_4_with_the_rows_key_and_the_remedy(here: Call, begun:
     found = answer.document
     assert (plain.code, answer.code) == (4, 4)
     assert "keys: c000002" in plain.text
-    assert "rows that differ are decided by key" in plain.text
+    assert "say by key which side of these rows is right" in plain.text
     assert "locked" not in plain.text + answer.text
     assert (found["kind"], found["keys"], found["differing"], found["exit_code"]) == ("ParityLost", ["c000002"], 1, 4)
     assert watched(begun) == ["found", "found"]

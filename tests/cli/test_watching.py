@@ -159,7 +159,7 @@ def test_a_virgin_database_can_be_watched_and_is_left_alone(here: Call, seeded: 
 
     assert answer.code == 0
     assert "nobody is at work" in answer.text
-    assert "next: pre_deploy: rollout run" in answer.text
+    assert f"next: pre_deploy: rollout run {PLAN}" in answer.text
     assert standing(seeded) == before
 
 

@@ -130,7 +130,7 @@ def test_prefects_artifacts_alone_answer_it_too(record: Record) -> None:
     assert f"**Because:** 4. verify: table AiAnalysisJob: {FAULT}" in back
     assert summary.startswith("# run: failed, and rolled back as the plan says")
     assert FAULT in summary
-    assert "**Next:** deploy: rollout run" in summary
+    assert f"**Next:** deploy: rollout run {PLAN}" in summary
     assert "![Timeline of " in summary
     assert "(data:image/svg+xml;base64," in summary
 

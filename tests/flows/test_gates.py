@@ -281,6 +281,25 @@ def test_who_runs_cleanup_approves_it_himself_only_while_its_conditions_hold_or_
     assert "`status`" not in stage.app.create_table("job")
 
 
+def test_a_yes_that_was_given_while_conditions_held_does_not_outlive_them(stage: Stage) -> None:
+    stage.plan(cleanup=CLEANUP, **BY_COMMAND)
+    run(stage, Through.SHADOW_WRITE)
+    with pytest.raises(ApprovalMissing):
+        run(stage, Through.CLEANUP)
+    assert answered(stage, Phase.CLEANUP).outcome == "approved"
+    rollout(stage).ledger.record(Event("shadow_write", "parity watch", "found", detail={"differing": 3}))
+
+    with pytest.raises(ApprovalMissing, match="since conditions have ceased to hold; conditions are not met: parity is lost") as closed:
+        run(stage, Through.CLEANUP)
+    assert "cleanup --by NAME --reason WHY --accept cleanup-unready" in closed.value.remedy
+    assert trail(stage, "cleanup") == ["waiting", "approved", "expired", "waiting"]
+    assert "`status`" in stage.app.create_table("job")
+
+    answered(stage, Phase.CLEANUP, accepted=("cleanup-unready",))  # who says yes to what is lost may have it
+    run(stage, Through.CLEANUP)
+    assert "`status`" not in stage.app.create_table("job")
+
+
 def test_a_phase_that_has_begun_goes_on_whatever_its_gate_says(stage: Stage) -> None:
     gated(stage, 'approve = ["deploy"]', how="manual")
     with pytest.raises(ApprovalMissing):
@@ -333,7 +352,7 @@ def test_a_gate_that_was_passed_otherwise_waits_no_longer(stage: Stage) -> None:
     assert run(stage).did == ["deploy"]
 
     now = standing(rollout(stage))
-    assert (now["gates"], now["next"]) == ([], "backfill: rollout run")
+    assert (now["gates"], now["next"]) == ([], f"backfill: rollout run {stage.folder}")
 
 
 @pytest.mark.parametrize("decision", list(Decision))

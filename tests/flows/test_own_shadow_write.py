@@ -89,7 +89,7 @@ def test_commands_that_come_into_the_plan_later_are_run_by_the_next_run(stage: S
     assert (switch.asked, stage.phase("shadow_write")[0]) == ([], "done")
     assert stage.standing()["next"].startswith("cleanup, when")
     switch.plan()
-    assert stage.standing()["next"] == "shadow_write: rollout run"
+    assert stage.standing()["next"] == f"shadow_write: rollout run {stage.folder}"
 
     assert stage.run(SHADOW).did == ["shadow_write"]
 

@@ -60,7 +60,7 @@ def test_the_installed_command_plans_and_tells_status_from_another_folder(instal
 
     assert (planned.returncode, status.returncode) == (0, 0), planned.stderr + status.stderr
     assert json.loads(planned.stdout)["groups"][0]["steps"][0]["step"] == "010_widen_job_type"
-    assert json.loads(status.stdout)["next"] == "pre_deploy: rollout run"
+    assert json.loads(status.stdout)["next"] == "pre_deploy: rollout run ai_analysis_job"
     assert app.create_table() == before
 
 
