@@ -26,6 +26,7 @@ from flows.report import accepted
 from flows.standing import standing
 from flows.visible import duration, number, one_line, second, visible, when
 from steps import __version__, waits
+from steps.approvals import APPROVAL, APPROVED, OPENED
 from steps.errors import EXIT_CODES
 from steps.masking import mask
 from steps.phase import Phase
@@ -46,7 +47,8 @@ def page(trail: dict[str, Any], rollout: Rollout) -> str:
     return environment.from_string(HERE.read_text(encoding="utf-8")).render(
         table=trail["table"], plan=trail["plan"], title=rollout.plan.plan.title, style=Markup(STYLE.read_text() + svg.STYLE),  # noqa: S704
         verdict=_verdict(trail, now), runs=[_run(number, run, rollout) for number, run in enumerate(trail["runs"], 1)],
-        phases=_phases(trail, now, rollout), beside=[_event(event) for event in trail["beside"]], audit=_audit(trail),
+        gates=[_gate(gate) for gate in trail.get("gates", [])], phases=_phases(trail, now, rollout),
+        beside=[_event(event) for event in trail["beside"]], audit=_audit(trail),
         charts=[_drawn(chart, note) for chart, note in _charts(trail)],
         repository=Markup(repository.section(trail["repository"])) if trail.get("repository") else "",  # noqa: S704  # escapes itself
         version=__version__, home=rollout.ledger.home, made_at=f"{waits.clock():%Y-%m-%d %H:%M:%S}")
@@ -72,6 +74,16 @@ def _verdict(trail: dict[str, Any], now: dict[str, Any]) -> dict[str, str]:
     word = f"{last['verb']} done: {done} done" if code == 0 else f"{last['verb']}: {EXIT_CODES.get(code, 'ended')}"
     return {"kind": kind, "sign": SIGNS[kind], "word": word[0].upper() + word[1:], "why": "" if code == 0 else last["outcome"] or "",
             "next": now["next"]}
+
+
+def _gate(gate: dict[str, Any]) -> dict[str, str]:
+    """Who was asked what and said what; a condition that did not hold is told beside the yes that was given all the same."""
+    became = "approved, and begun" if gate["state"] == OPENED and gate["needs"] == APPROVAL else "begun" if gate["state"] == OPENED \
+        else gate["state"]
+    although = f", although {'; '.join(gate['unmet'])}" if gate["unmet"] and gate["state"] in (OPENED, APPROVED) else ""
+    return {"label": Phase(gate["phase"]).label, "at": second(gate["since"]), "asked_by": ", ".join(dict.fromkeys(gate["asked_by"])),
+            "asked_why": gate["asked_why"] or "", "became": became + although, "answered_by": gate["answered_by"] or "",
+            "answered_why": gate["answered_why"] or ""}
 
 
 def _phases(trail: dict[str, Any], now: dict[str, Any], rollout: Rollout) -> list[dict[str, str]]:
