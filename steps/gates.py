@@ -170,7 +170,7 @@ def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, wait
     gate, binding = approvals.latest(known, phase, needs), approvals.binding(rollout, phase)
     same = gate if gate and gate.state == WAITING and not gate.over(now) and gate.detail.get("binding") == binding else None
     unready = _besides(waits, unmet) if missing else []
-    reasons = [*([_approval(rollout, phase)] if missing else []), *(wait.reason for wait in waits), *void,
+    reasons = [*([_approval(rollout, phase, same.askers if same else [])] if missing else []), *(wait.reason for wait in waits), *void,
                *([f"conditions are not met: {'; '.join(unready)}"] if unready else [])]
     detail = {"by": person.actor, "why": person.reason, "flow_run": approvals.flow_run(rollout.ledger), "needs": needs,
               "reasons": reasons, "binding": binding,
@@ -207,10 +207,12 @@ def _remedy(rollout: Rollout, phase: Phase, waits: list[Wait], call: str, *, mis
     return f"run the same command after {max(wait.due for wait in waits if wait.due).isoformat(timespec='seconds')}"
 
 
-def _approval(rollout: Rollout, phase: Phase) -> str:
-    plan = rollout.plan.gates
+def _approval(rollout: Rollout, phase: Phase, askers: list[str]) -> str:
+    plan, asking = rollout.plan.gates, list(askers)
+    if not any(approvals.same_person(rollout.person.actor, asker) for asker in asking):
+        asking.append(rollout.person.actor)
     who = f"one of {', '.join(plan.approvers)}" if plan.approvers else "a person"
-    other = f" other than {rollout.person.actor}" if plan.four_eyes else ""
+    other = f" other than {', '.join(dict.fromkeys(asking))}" if plan.four_eyes else ""
     if phase is Phase.CLEANUP:
         return f"{who}{other} has to confirm that {what_goes(rollout)}"
     return f"{who}{other} has to approve that {phase.value} begins"

@@ -97,6 +97,7 @@ def test_it_is_asked_once_by_each_who_runs_it(stage: Stage) -> None:
         asked.append(closed.value.gate["gate"])
 
     assert len(set(asked)) == 1
+    assert "other than ann, Ben has to approve" in closed.value.reason
     assert trail(stage) == ["waiting", "waiting"]
     for by in ("ann", " BEN "):
         with pytest.raises(Refused, match="four_eyes wants somebody else"):
