@@ -27,9 +27,10 @@ HERE = Path(__file__).parent
 SHIPPED = Path(plan_loader.SHIPPED) / "ai_analysis_job"
 LONGEST_SLEEP_S = 0.01
 LONGEST_FIRST = ("team", "browser", "faults", "traffic", "flows", "servers", "cli", "mysql_server", "packaging", "deploys")
-STORIES = ("browser", "faults", "fuzz", "servers", "team", "traffic", *(f"flows/test_{name}.py" for name in (
-    "artifacts", "audit_question", "automations", "cockpit", "events", "prefect_away", "prefect_cancel", "prisma_comparison", "repository",
-    "second_signal", "secrecy", "suspended", "telling")))
+STORIES = ("browser", "faults/test_kill.py", "faults/test_kill_live.py", "fuzz", "servers", "team", "traffic", *(
+    f"flows/test_{name}.py" for name in (
+        "artifacts", "audit_question", "automations", "cockpit", "events", "prefect_away", "prefect_cancel", "prisma_comparison",
+        "repository", "second_signal", "secrecy", "suspended", "telling")))
 """What takes minutes: servers of a test's own, processes that import Prefect, a browser, real applications; for `make test-stories`."""
 BY_COMMAND = ("deploy.command=true", "deploy.rollback_command=true")
 MEMORY, ROOMY_BYTES = Path("/dev/shm"), 6 * 2**30  # noqa: S108  # a RAM disk, by its name on Linux

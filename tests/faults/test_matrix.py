@@ -22,6 +22,8 @@ HERE = ("tool killed in a statement", "tool killed, its statement goes on", "ser
         "answer lost: worker", "rows locked", "table held for a while", "everything read-locked", "deadlock", "super_read_only",
         "two operators: run", "lock lost and taken over", "owner dead without a word", "Prefect's API never there",
         "asked to stop: SIGTERM", "asked to stop without end")
+QUICK = ("tool killed in a statement", "connection killed: lock", "deadlock", "two operators: run")
+"""Of these in `make test`; all in `make test-stories`."""
 IN_THE_COMMAND = ("asked to stop: SIGINT", "tool killed", "lock lost and taken over", "connections killed: all")
 FORWARD, BACK = ("run", "cleanup"), ("back-cleanup", "back-drop")
 
@@ -33,7 +35,7 @@ def here() -> Iterator[World]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", HERE)
+@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.story) for name in HERE])
 def test_after_a_fault_the_same_command_ends_as_if_nothing_had_happened(here: World, name: str) -> None:
     kind, turn = KINDS[name], HERE.index(name)
     ways = (FORWARD, BACK)[turn % 2]
@@ -43,6 +45,7 @@ def test_after_a_fault_the_same_command_ends_as_if_nothing_had_happened(here: Wo
     _ends_as_if_nothing_had_happened(here, kind, point)
 
 
+@pytest.mark.story
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", IN_THE_COMMAND)
 def test_and_so_it_does_when_the_fault_strikes_while_a_program_of_the_plan_is_at_work(here: World, name: str) -> None:
