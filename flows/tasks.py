@@ -15,7 +15,7 @@ import structlog
 from prefect import allow_failure, states, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
-from prefect.context import FlowRunContext
+from prefect.context import FlowRunContext, TagsContext
 
 from flows import run_pages
 from flows.api import CockpitTrouble
@@ -157,7 +157,8 @@ def _as_task(name: str, body: Callable[[], None], wait_for: list[Any] | None = N
 
     made = task(name=name, task_run_name=lambda: name, cache_policy=NO_CACHE, persist_result=False, retries=0)(guarded)
     try:
-        state: State[Any] = made(wait_for=wait_for or [], return_state=True)
+        with TagsContext(current_tags=set()):  # for a task with tags Prefect asks its API for a slot, and ends it where that is away
+            state: State[Any] = made(wait_for=wait_for or [], return_state=True)
     except Exception as trouble:
         raise CockpitTrouble(f"Prefect could not run task {name}: {type(trouble).__name__}") from trouble
     if raised:
