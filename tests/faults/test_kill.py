@@ -43,7 +43,7 @@ def on_clone(theatre: Theatre, command: str) -> list[str]:
 def chosen(live: list[str], clone: list[str]) -> Iterator[tuple[str, int]]:
     for number, name in enumerate(live, 1):
         effect = name.startswith(("[hold] done", "[hold] the tables", "before release"))
-        if FULL or effect or (not name.startswith("[hold]") and number % EVERY == EVERY // 2):
+        if FULL or (effect and number % 2) or (not name.startswith("[hold]") and number % EVERY == EVERY // 2):
             yield "live", number
     for number in range(1, len(clone) + 1):
         if FULL or number % CLONE_EVERY == CLONE_EVERY // 2:
