@@ -51,7 +51,7 @@ coverage: setup ## how much of steps/ the suite runs
 bench-locks: setup ## what our locks cost clients, beside other tools, and whole rollouts under load (a quarter of an hour; QUICK=1: minutes)
 	timeout 2400 $(BIN)/python -m tests.bench.locks
 
-bench-overhead: setup ## seconds of a nine-row rollout without Prefect and in each way with it (about three minutes; QUICK=1: one)
+bench-overhead: setup ## seconds of a nine-row rollout without Prefect and in each way with it (about ten minutes; QUICK=1: two)
 	$(BIN)/python -m tests.bench.overhead
 
 lint: setup ## ruff and mypy
