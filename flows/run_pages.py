@@ -50,8 +50,9 @@ def of_phase(name: str, rollout: Rollout, heard: Sequence[Event], error: str, be
     before = {row["run_id"] for row in same if row["outcome"] not in phase_facts.BESIDE} - {rollout.ledger.run_id}
     work = [row for row in events if row["outcome"] not in phase_facts.BESIDE and row["step"] != phase_facts.GATE]
     facts = phase_facts.of(phase, direction, work, rollout.plan.plan.planned_s.get(phase), error)
-    looked = [chart for chart in [parity(everything)] if chart and phase in LOOKS_AT_ROWS]
-    pictures = [image(f"{chart.title}. {chart.description}", chart.data_uri()) for chart in [*paces(work), *looked]]
+    looked = parity(everything) if phase in LOOKS_AT_ROWS else None
+    drawn = [*paces(work), *([looked] if looked else [])]
+    pictures = [image(f"{chart.title}. {chart.description}", chart.data_uri()) for chart in drawn]
     head = phase_page.Head(f"{rollout.schema}.{rollout.table}", rollout.plan.id, rollout.person.actor, rollout.person.reason,
                            rollout.plan.plan.max_stall_ms, rollout.plan.called, because)
     return phase_page.markdown(facts, head, events, len(before), pictures), facts.result

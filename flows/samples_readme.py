@@ -11,7 +11,6 @@ import io
 import os
 import platform
 import re
-import signal
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -20,10 +19,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 from deploy.mysql_server import provide
-from flows.cli import ending
+from flows.cli import ending, leaving
 from flows.cli.app import main as rollout
 from flows.demo.traffic import seed
-from steps import cancellation, rehearsal
+from steps import rehearsal
 from steps.target import ENVIRONMENT
 
 README = Path(__file__).resolve().parents[1] / "README.md"
@@ -124,15 +123,12 @@ def render(text: str, made: dict[str, str]) -> str:
 
 def in_this_process(words: tuple[str, ...]) -> str:
     """What `rollout WORDS` prints on stdout."""
-    said, handlers = io.StringIO(), [(number, signal.getsignal(number)) for number in cancellation.SIGNALS]
-    with patch.object(sys, "argv", ["rollout", *words]), redirect_stdout(said), redirect_stderr(io.StringIO()):
+    said = io.StringIO()
+    with patch.object(sys, "argv", ["rollout", *words]), redirect_stdout(said), redirect_stderr(io.StringIO()), leaving.staying():
         try:
             rollout()
         except SystemExit:
             return said.getvalue()
-        finally:  # this process does not end with the command
-            for number, handler in handlers:
-                signal.signal(number, handler)
     return said.getvalue()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from steps import catalogue, passes, waits
+from steps import catalogue, waits
 from steps.agreement import Pair
 from steps.errors import Stopped
 from steps.keyset import Key, Keyset, decode, encode
@@ -42,9 +42,9 @@ def is_complete(rollout: Rollout) -> bool:
     return bool((rollout.ledger.passes().get(PASS) or {}).get("finished_at")) and stands(rollout)
 
 
-def fill(rollout: Rollout) -> int:
+def fill(rollout: Rollout) -> None:
     """
-    Copy the tombstones of every row by key, chunk by chunk; return how many rows the archive holds. Safe to repeat and to kill.
+    Copy the tombstones of every row by key, chunk by chunk; on record with rows and checksum. Safe to repeat and to kill.
 
     Tombstones no longer change: nobody names them and the triggers are off. Takes no lock on rows. An archive that somebody took away
     meanwhile is filled anew from the first row, as the columns still stand.
@@ -52,21 +52,23 @@ def fill(rollout: Rollout) -> int:
     Raises:
         Stopped: the archive is not equal to the table afterwards.
     """
-    live, walk = rollout.live(), rollout.walk_without_pairs()
-    if PASS not in rollout.ledger.passes():
-        remove(rollout)  # one that an earlier cleanup left behind
-    elif not stands(rollout):
-        rollout.ledger.reset_pass(PASS)
-    _create(rollout, live, walk.keyset.columns)
-    rollout.ledger.start_pass(PASS)
-    if not rollout.ledger.passes()[PASS]["finished_at"]:
-        _copy(rollout, walk)
-        wrong = _unequal(rollout)
-        if wrong:
-            raise Stopped(f"archive of {rollout.table}", f"{wrong} rows differ from the table",
-                          "nothing was dropped; run the same command again")
-        rollout.ledger.end_sweep(PASS, finished=True)
-    return int(rollout.session.value(f"SELECT COUNT(*) FROM {name(rollout)}"))
+    live, keyset = rollout.live(), rollout.walk_without_pairs().keyset
+    kept = ", ".join(quote(c) for c in rollout.plan.removed_columns)
+    buried = ", ".join(quote(tombstone(c)) for c in rollout.plan.removed_columns)
+    insert = f"INSERT INTO {name(rollout)} ({keyset.select}, {kept}) SELECT {keyset.select}, {buried} FROM {keyset.name}"
+    with rollout.timed(Phase.CLEANUP, "archive", statement=f"{insert} WHERE {keyset.among_elided}") as facts:
+        if PASS not in rollout.ledger.passes():
+            remove(rollout)  # one that an earlier cleanup left behind
+        elif not stands(rollout):
+            rollout.ledger.reset_pass(PASS)
+        _create(rollout, live, keyset.columns)
+        rollout.ledger.start_pass(PASS)
+        if not rollout.ledger.passes()[PASS]["finished_at"]:
+            _copy(rollout, keyset, insert)
+            _refuse_unequal(rollout, keyset)
+            rollout.ledger.end_sweep(PASS, finished=True)
+        facts["rows"] = int(rollout.session.value(f"SELECT COUNT(*) FROM {name(rollout)}"))
+        facts["checksum"] = checksum(rollout)
 
 
 def remove(rollout: Rollout) -> None:
@@ -80,29 +82,40 @@ def checksum(rollout: Rollout) -> int:
     return int(rollout.session.value(f"SELECT BIT_XOR(CAST(CRC32(CONCAT_WS('/', {columns})) AS UNSIGNED)) FROM {name(rollout)}") or 0)
 
 
-def restore(rollout: Rollout, pairs: tuple[Pair, ...]) -> int:
+def restore(rollout: Rollout) -> None:
     """
     Put archived values back where no mapping decides: columns without a counterpart, and pairs whose new value has none.
 
     Before the triggers come on, since they would take the old side's change for V0's. Rows are picked with SKIP LOCKED, so no
-    application statement waits for a wait of ours. Rows born after the archive have nothing there. Safe to repeat. Returns rows.
+    application statement waits for a wait of ours. Rows born after the archive have nothing there. Safe to repeat. On record with rows.
     """
-    walk, wanted, source = rollout.walk_without_pairs(), _wanted(rollout, pairs), _source(rollout)
+    keyset, by_pair = rollout.walk_without_pairs().keyset, {pair.old: pair for pair in rollout.pairs()}
+    wanted = {c: _where_undecided(by_pair[c]) if c in by_pair else f"a.{quote(c)}" for c in rollout.plan.removed_columns}
     differ = " OR ".join(f"NOT (HEX(t.{quote(c)}) <=> HEX({value}))" for c, value in wanted.items())
-    update = _restoring(rollout, pairs)
-    key = ", ".join(f"t.{quote(c)}" for c in walk.keyset.columns)
+    keep = [f"t.{quote(c)} = t.{quote(c)}" for c in catalogue.self_updating_columns(rollout.session, rollout.schema, rollout.table)]
+    sets = ", ".join([f"t.{quote(c)} = {value}" for c, value in wanted.items()] + keep)
+    source = _source(rollout, keyset)
+    update = f"UPDATE {source} SET {sets}"
+    with rollout.timed(Phase.CLEANUP, "restore from the archive", direction="back",
+                       statement=f"{update} WHERE {keyset.among_elided}") as facts:
+        facts["rows"] = _put_back(rollout, keyset, source, differ, update)
+
+
+def _put_back(rollout: Rollout, keyset: Keyset, source: str, differ: str, update: str) -> int:
+    """Run *update* on the rows of *source* that *differ*, sweep by sweep; return how many there were."""
+    key = ", ".join(f"t.{quote(c)}" for c in keyset.columns)
     restored = 0
     for sweep in range(rollout.plan.backfill.max_passes):
         left, cursor = 0, None
-        while chunk := walk.keyset.next_keys(rollout.session, cursor, ROWS):
+        while chunk := keyset.next_keys(rollout.session, cursor, ROWS):
             rollout.check_owner()
-            among, values = walk.keyset.among(chunk, "t.")
+            among, values = keyset.among(chunk, "t.")
             left += int(rollout.session.value(f"SELECT COUNT(*) FROM {source} WHERE {among} AND ({differ})", *values))
             with rollout.session.transaction():
                 picked = rollout.session.query(f"SELECT {key} FROM {source} WHERE {among} AND ({differ}) "
                                                "FOR UPDATE OF t SKIP LOCKED", *values)
                 if picked:
-                    mine, keys = walk.keyset.among(picked, "t.")
+                    mine, keys = keyset.among(picked, "t.")
                     rollout.session.run(f"{update} WHERE {mine}", *keys)
             restored, left, cursor = restored + len(picked), left - len(picked), chunk[-1]
         if left <= 0:
@@ -111,26 +124,8 @@ def restore(rollout: Rollout, pairs: tuple[Pair, ...]) -> int:
     raise Stopped(f"archive of {rollout.table}", f"{left} rows stayed locked by the application", "run the same command again")
 
 
-def restoring(rollout: Rollout, pairs: tuple[Pair, ...]) -> str:
-    """The statement of :func:`restore` as the audit trail has it, without keys."""
-    return f"{_restoring(rollout, pairs)} WHERE {rollout.walk_without_pairs().keyset.among_elided}"
-
-
-def _restoring(rollout: Rollout, pairs: tuple[Pair, ...]) -> str:
-    keep = [f"t.{quote(c)} = t.{quote(c)}" for c in catalogue.self_updating_columns(rollout.session, rollout.schema, rollout.table)]
-    sets = ", ".join([f"t.{quote(c)} = {value}" for c, value in _wanted(rollout, pairs).items()] + keep)
-    return f"UPDATE {_source(rollout)} SET {sets}"
-
-
-def _wanted(rollout: Rollout, pairs: tuple[Pair, ...]) -> dict[str, str]:
-    """The value that each removed column gets."""
-    by_pair = {pair.old: pair for pair in pairs}
-    return {c: _where_undecided(by_pair[c]) if c in by_pair else f"a.{quote(c)}" for c in rollout.plan.removed_columns}
-
-
-def _source(rollout: Rollout, join: str = "JOIN") -> str:
+def _source(rollout: Rollout, keyset: Keyset, join: str = "JOIN") -> str:
     """The table as `t` with its archive as `a`, by key."""
-    keyset = rollout.walk_without_pairs().keyset
     on = " AND ".join(f"a.{quote(c)} = t.{quote(c)}" for c in keyset.columns)
     return f"{keyset.name} AS t {join} {name(rollout)} AS a ON {on}"
 
@@ -161,39 +156,31 @@ def _plain(definition: str) -> str:
     return CHANGES_BY_ITSELF.sub(lambda found: found.group("text") or "", definition)
 
 
-def filling(rollout: Rollout) -> str:
-    """The statement of :func:`fill` as the audit trail has it, without keys."""
-    keyset = rollout.walk_without_pairs().keyset
-    return f"{_filling(rollout, keyset)} WHERE {keyset.among_elided}"
-
-
-def _filling(rollout: Rollout, keyset: Keyset) -> str:
-    kept = ", ".join(quote(c) for c in rollout.plan.removed_columns)
-    buried = ", ".join(quote(tombstone(c)) for c in rollout.plan.removed_columns)
-    return f"INSERT INTO {name(rollout)} ({keyset.select}, {kept}) SELECT {keyset.select}, {buried} FROM {keyset.name}"
-
-
-def _copy(rollout: Rollout, walk: passes.Walk) -> None:
+def _copy(rollout: Rollout, keyset: Keyset, insert: str) -> None:
     cursor: Key | None = decode(rollout.ledger.passes()[PASS]["cursor"])
-    insert = _filling(rollout, walk.keyset)
-    while chunk := walk.keyset.next_keys(rollout.session, cursor, ROWS):
+    while chunk := keyset.next_keys(rollout.session, cursor, ROWS):
         rollout.check_owner()
-        among, values = walk.keyset.among(chunk)
+        among, values = keyset.among(chunk)
         with rollout.session.transaction():
             rows = rollout.session.run(f"{insert} WHERE {among}", *values)
             rollout.ledger.move_pass(rollout.session, PASS, encode(chunk[-1]), len(chunk), rows)
         cursor = chunk[-1]
 
 
-def _unequal(rollout: Rollout) -> int:
+def _refuse_unequal(rollout: Rollout, keyset: Keyset) -> None:
     """
-    Rows of the table whose archived values differ, by bytes, or that have none: what was born since holds nothing but defaults.
-
     A default that is not constant cannot be told from a value, so such a column does not speak for a row without an archive.
+
+    Raises:
+        Stopped: rows of the table differ from their archived values, by bytes, or have none; one born since holds nothing but defaults.
     """
     buried = [(quote(c), tombstone(c)) for c in rollout.plan.removed_columns]
     differ = " OR ".join(f"NOT (HEX(a.{c}) <=> HEX(t.{quote(t)}))" for c, t in buried)
     facts = [(quote(t), column_facts(rollout.session, rollout.schema, rollout.table, t)) for _, t in buried]
     given = " OR ".join(f"NOT (HEX(t.{t}) <=> HEX(DEFAULT(t.{t})))" for t, fact in facts if not fact.default_is_expression) or "FALSE"
-    missing = f"a.{quote(rollout.walk_without_pairs().keyset.columns[0])} IS NULL"
-    return int(rollout.session.value(f"SELECT COUNT(*) FROM {_source(rollout, 'LEFT JOIN')} WHERE IF({missing}, {given}, {differ})") or 0)
+    missing = f"a.{quote(keyset.columns[0])} IS NULL"
+    both = _source(rollout, keyset, "LEFT JOIN")
+    wrong = int(rollout.session.value(f"SELECT COUNT(*) FROM {both} WHERE IF({missing}, {given}, {differ})"))
+    if wrong:
+        raise Stopped(f"archive of {rollout.table}", f"{wrong} rows differ from the table",
+                      "nothing was dropped; run the same command again")

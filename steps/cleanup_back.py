@@ -61,9 +61,7 @@ def _unbury(rollout: Rollout) -> Outcome:
 def _restore(rollout: Rollout) -> Outcome:
     if not archive.is_complete(rollout) or rollout.sync_state() is SyncState.ON:
         return Outcome.ALREADY_DONE
-    pairs = rollout.pairs()
-    with rollout.timed(PHASE, "restore from the archive", direction="back", statement=archive.restoring(rollout, pairs)) as facts:
-        facts["rows"] = archive.restore(rollout, pairs)
+    archive.restore(rollout)
     return Outcome.DONE
 
 

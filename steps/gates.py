@@ -36,15 +36,10 @@ def begin(rollout: Rollout, phase: Phase) -> None:
         return
     now = clocks.now(rollout.session)
     waits = gate_times.of(rollout, phase, now)
-    gate, void = _valid(rollout, phase, known, now) if needed else (None, [])
     unmet = _unmet(rollout, phase) if needed else []
-    ceased = _ceased(waits, unmet, gate) if gate and approvals.UNREADY not in rollout.accepted else []
-    if gate and ceased:
-        void = [f"the approval by {gate.answer['by']} of {gate.answered_at} is void, since conditions have ceased to hold"]
-        approvals.record(rollout, phase, EXPIRED, gate=gate.id, why=f"{void[0]}: {'; '.join(ceased)}")
-        gate.state, gate = EXPIRED, None
-    stands = not _besides(waits, unmet) or approvals.UNREADY in rollout.accepted
-    himself = _by_himself(rollout, phase, ask=not waits) if needed and gate is None and stands else None
+    stopping = [] if approvals.UNREADY in rollout.accepted else _besides(waits, unmet)
+    gate, void = _valid(rollout, phase, known, now, stopping) if needed else (None, [])
+    himself = _by_himself(rollout, phase, ask=not waits) if needed and gate is None and not stopping else None
     missing = needed and gate is None and himself is None
     if waits or missing:
         raise _closed(rollout, phase, known, now, waits, void, unmet, missing=missing)
@@ -90,21 +85,32 @@ def _went_back_since(rollout: Rollout, gate: Gate) -> bool:
     return bool(back and back[0][0] is not None and int(back[0][0]) > gate.number)
 
 
-def _valid(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment) -> tuple[Gate | None, list[str]]:
-    """The approval that counts now, if there is one; else why the last one is void. What is void goes on record once."""
+def _valid(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, unmet: list[str]) -> tuple[Gate | None, list[str]]:
+    """
+    The approval that counts now, if there is one; else why the last one is void. What is void goes on record once.
+
+    Conditions that are *unmet* now void one that was given while none of their kind was.
+    """
     gate = approvals.latest(known, phase, APPROVAL)
     if gate is None or gate.state not in (APPROVED, WAITING):
         return None, _last_words(gate)
     asked, wanted = gate.detail.get("binding") or {}, approvals.binding(rollout, phase)
     changed = [key for key, value in wanted.items() if asked.get(key) != value]
     changed += ["what stands (a phase went back)"] if _went_back_since(rollout, gate) else []
-    if not changed and not gate.over(now):
+    ceased = _ceased(unmet, gate) if gate.state == APPROVED else []
+    if not (changed or ceased or gate.over(now)):
         return (gate if gate.state == APPROVED else None), []
     what, use = f"the question of {gate.since}", "answered"
     if gate.state == APPROVED:
         what, use = f"the approval by {gate.answer['by']} of {gate.answered_at}", "used"
-    why = f"{what} is void: {', '.join(changed)} changed since" if changed else f"{what} was not {use} by {gate.until.shown}"
-    approvals.record(rollout, phase, EXPIRED, gate=gate.id, why=why)
+    if changed:
+        why = told = f"{what} is void: {', '.join(changed)} changed since"
+    elif gate.over(now):
+        why = told = f"{what} was not {use} by {gate.until.shown}"
+    else:  # the next question says which
+        why = f"{what} is void, since conditions have ceased to hold"
+        told = f"{why}: {'; '.join(ceased)}"
+    approvals.record(rollout, phase, EXPIRED, gate=gate.id, why=told)
     gate.state = EXPIRED
     return None, [why]
 
@@ -145,10 +151,10 @@ def _besides(waits: list[Wait], unmet: list[str]) -> list[str]:
     return [one for one in unmet if not any(one.startswith(wait.reason) for wait in waits)]
 
 
-def _ceased(waits: list[Wait], unmet: list[str], gate: Gate) -> list[str]:
-    """Conditions that do not hold now, and of whose kind none was known when *gate* was approved: an early yes is not one to them."""
+def _ceased(unmet: list[str], gate: Gate) -> list[str]:
+    """Those of *unmet* of whose kind none was known when *gate* was approved: an early yes is not one to them."""
     known = {_kind(one) for one in gate.answer.get("unmet") or []}
-    return [one for one in _besides(waits, unmet) if _kind(one) not in known]
+    return [one for one in unmet if _kind(one) not in known]
 
 
 def _kind(condition: str) -> str:

@@ -51,9 +51,11 @@ def group_is_at_work(group: int) -> bool:
         return False
     except PermissionError:
         return True
-    members = [fields for path in (PROC.iterdir() if PROC.is_dir() else ()) if path.name.isdigit() and (fields := _fields(int(path.name)))
+    if not PROC.is_dir():
+        return True
+    members = [fields for path in PROC.iterdir() if path.name.isdigit() and (fields := _fields(int(path.name)))
                and int(fields[GROUP]) == group]
-    return not PROC.is_dir() or any(fields[STATE] not in ENDED for fields in members)
+    return any(fields[STATE] not in ENDED for fields in members)
 
 
 def _fields(pid: int) -> list[str]:

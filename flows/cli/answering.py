@@ -75,8 +75,9 @@ def _answer(request: Request, database: Target, phase: Through, end: Ending, *, 
     end.say(said.said)
     decided = said.gate.state == APPROVED
     answers = said.gate.flow_runs and (decided or not yes)
-    goes_on = bool(answers) and _tell(end, said.gate.flow_runs, _input(said.gate, approve=decided) if said.outcome != LATE
-                                      else {"decision": "reject", "approver": request.by, "reason": request.reason})
+    late = {"decision": "reject", "approver": request.by, "reason": request.reason}  # the gate's answer is another's, and counts
+    told = late if said.outcome == LATE else _input(said.gate, approve=decided)
+    goes_on = bool(answers) and _tell(end, said.gate.flow_runs, told)
     if decided and not goes_on:
         end.say(f"run the same command again, or `rollout resume {desk.plan.called} --reason WHY`")
 

@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from steps import cancellation
@@ -45,6 +46,17 @@ def unstoppable() -> None:
         _over.set()
         for number in cancellation.SIGNALS:
             signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def staying() -> Iterator[None]:
+    """For a process that calls the command line and does not end with it: signals mean afterwards what they meant before."""
+    handlers = [(number, signal.getsignal(number)) for number in cancellation.SIGNALS]
+    try:
+        yield
+    finally:
+        for number, handler in handlers:
+            signal.signal(number, handler)
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:

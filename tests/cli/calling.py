@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from flows.cli import leaving
 from flows.cli.app import main
-from steps import cancellation
 from tests.conftest import App
 
 PLAN = "ai_analysis_job"
@@ -47,17 +46,14 @@ def caller(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     """`call("status", PLAN, "--json")` as a shell would, without a process of its own."""
 
     def call(*words: str) -> Answer:
-        handlers = [(number, signal.getsignal(number)) for number in cancellation.SIGNALS]
         monkeypatch.setattr(sys, "argv", ["rollout", *words])
         capsys.readouterr()
         try:
-            main()
+            with leaving.staying():
+                main()
             code: object = 0
         except SystemExit as ended:
             code = ended.code
-        finally:  # this process does not end with the command
-            for number, handler in handlers:
-                signal.signal(number, handler)
         said = capsys.readouterr()
         assert isinstance(code, int)
         return Answer(code, said.out, said.err)
