@@ -18,7 +18,7 @@ from steps.parity_looks import FOR_THE_NEXT
 from steps.under_way import PROCESS_OF
 
 NOT_SHOWN = frozenset({"intervals", FOR_THE_NEXT,  # drawn, or remembered for the next look
-                       "gate", "binding", "row", "until_by_tool_clock"})  # what a gate is known by, and its end by the other clock
+                       "gate", "binding", "row", "unready", "until_by_tool_clock"})  # what the tool itself knows a gate by
 MOST_EXAMPLES = 5
 
 

@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flows.visible import one_line
+from steps.approvals import APPROVAL
 from steps.cancellation import Cancelled
 from steps.errors import ParityLost, ParityUnseen, RolloutError, WaitingForPerson
 from steps.exact_look import WATCH
+from steps.gate_words import calls
 from steps.ledger import Event
 from steps.parity_looks import CLEAN, CONDITIONS, FOUND, MET, UNSEEN
+from steps.phase import Phase
 
 GATE = "gate"
 WAITING, EXPIRED = "waiting", "expired"
@@ -63,7 +66,7 @@ def of_ledger(event: Event, plan: str) -> Ending | None:
         return Ending(PARITY[CLEAN], f"{event.rows} rows looked at", "", {"rows_examined": event.rows})
     if event.step == CONDITIONS and event.outcome == MET:
         return Ending("gate.opened", "verify is old enough, parity clean, nobody seen who writes the old side",
-                      "cleanup may be approved: rollout run --through cleanup")
+                      f"cleanup may be approved: `rollout run {plan} --through cleanup` asks")
     return None
 
 
@@ -75,10 +78,11 @@ def _of_gate(event: Event, detail: dict[str, Any], plan: str) -> Ending | None:
     if not reasons:
         return None
     opens, unmet = detail.get("opens_at"), [f"not met: {one}" for one in detail.get("unmet") or []]
-    answered = f"`rollout approve {plan} {event.phase} --by NAME --reason WHY`, or reject, or answer in the Prefect UI"
+    call = calls(Phase(event.phase), APPROVAL, plan, unready=bool(detail.get("unready")))[0]
+    answered = f"`{call}`, or reject, or answer in the Prefect UI"
     later = f"it opens at {opens}: then the same command goes on, or Resume in the Prefect UI; parity_watch does where its schedule is on"
-    remedy = answered if detail.get("needs") == "approval" else later if opens else "remove the cause"
-    unmet = [] if any(reason.startswith("conditions are not met") for reason in reasons) else unmet
+    remedy = answered if detail.get("needs") == APPROVAL else later if opens else "remove the cause"
+    unmet = [] if detail.get("unready") else unmet  # a reason names them
     return Ending(GATES[WAITING], "; ".join(reasons + unmet), remedy, {"gate": event.phase})
 
 

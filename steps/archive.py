@@ -183,4 +183,4 @@ def _refuse_unequal(rollout: Rollout, keyset: Keyset) -> None:
     wrong = int(rollout.session.value(f"SELECT COUNT(*) FROM {both} WHERE IF({missing}, {given}, {differ})"))
     if wrong:
         raise Stopped(f"archive of {rollout.table}", f"{wrong} rows differ from the table",
-                      "nothing was dropped; run the same command again")
+                      f"nothing was dropped; DROP TABLE {name(rollout)}, and the same command fills it anew")

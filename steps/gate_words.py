@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from steps.approvals import APPROVAL, APPROVED, WAITING, Gate
+from steps.approvals import APPROVAL, APPROVED, UNREADY, WAITING, Gate
+from steps.phase import Phase
+
+
+def calls(phase: Phase, needs: str, plan: str, *, unready: bool) -> list[str]:
+    """What answers a gate from a shell, the yes first, for *plan* as a shell takes it; *unready*: although conditions are not met."""
+    if needs != APPROVAL:
+        return [f"rollout resume {plan} --by NAME --reason WHY"]
+    accept = f" --accept {UNREADY}" if unready else ""
+    return [f"rollout approve {plan} {phase.value} --by NAME --reason WHY{accept}",
+            f"rollout reject {plan} {phase.value} --by NAME --reason WHY"]
 
 
 def told(gate: Gate, plan: str) -> dict[str, Any]:
     """One gate as `rollout status` and `rollout report` tell it, with calls for *plan* as a shell takes it; field names are stable."""
-    answer_with = [f"rollout approve {plan} {gate.phase.value} --by NAME --reason WHY",
-                   f"rollout reject {plan} {gate.phase.value} --by NAME --reason WHY"]
     return {"phase": gate.phase.value, "gate": gate.id, "state": gate.state, "needs": gate.needs, "since": gate.since,
             "asked_by": gate.askers, "asked_why": gate.detail.get("why"), "reasons": gate.detail.get("reasons", []),
             "opens_at": gate.detail.get("opens_at"), "until": gate.until.shown if gate.state in (WAITING, APPROVED) else None,
@@ -18,8 +26,7 @@ def told(gate: Gate, plan: str) -> dict[str, Any]:
             "answered_by": gate.answer.get("by") if gate.state != WAITING else None,
             "answered_why": gate.answer.get("why") if gate.state != WAITING else None,
             "answered_at": gate.answered_at if gate.state != WAITING else None,
-            "calls": [] if gate.state != WAITING else answer_with if gate.needs == APPROVAL else
-            [f"rollout resume {plan} --by NAME --reason WHY"]}
+            "calls": calls(gate.phase, gate.needs, plan, unready=bool(gate.detail.get("unready"))) if gate.state == WAITING else []}
 
 
 def in_words(gate: dict[str, Any]) -> str:

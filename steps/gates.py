@@ -6,7 +6,7 @@ The ledger has what a gate waits for on record before anybody is told. Times are
 
 from __future__ import annotations
 
-from steps import approvals, cleanup_conditions, clocks, gate_times
+from steps import approvals, cleanup_conditions, clocks, gate_times, gate_words
 from steps.approvals import APPROVAL, APPROVED, EXPIRED, NOT_COUNTED, OPENED, TIME, WAITING, Gate
 from steps.clocks import Moment
 from steps.errors import ApprovalMissing, GateClosed, Refused
@@ -183,7 +183,7 @@ def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, wait
               "opens_at": opens.isoformat(timespec="seconds") if opens else None,
               "approvers": list(plan.approvers), "four_eyes": plan.four_eyes,
               **approvals.until(rollout, approvals.later(now, opens)),
-              **({"unmet": unmet} if missing and phase is Phase.CLEANUP else {})}
+              **({"unmet": unmet, "unready": unready} if missing and phase is Phase.CLEANUP else {})}
     if same is None:
         gate_id = approvals.record(rollout, phase, WAITING, **detail)
     else:
@@ -192,9 +192,7 @@ def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, wait
         known_asker = any(approvals.same_person(person.actor, asker) for asker in same.askers)
         if not known_asker or (detail["flow_run"] and detail["flow_run"] not in same.flow_runs):
             approvals.record(rollout, phase, WAITING, gate=gate_id, by=person.actor, why=person.reason, flow_run=detail["flow_run"])
-    called = rollout.plan.called
-    call = f"rollout {f'approve {called} {phase.value}' if missing else f'resume {called}'} --by NAME --reason WHY"
-    call += f" --accept {approvals.UNREADY}" if unready else ""
+    call = gate_words.calls(phase, needs, rollout.plan.called, unready=bool(unready))[0]
     told = {"gate": gate_id, "phase": phase.value, "reasons": reasons, "needs": needs, "opens_at": detail["opens_at"],
             "until": detail["until"], "unmet": detail.get("unmet", []), "call": call}
     subject = phase.value if phase is Phase.CLEANUP else f"phase {phase.value}"

@@ -274,6 +274,7 @@ def test_who_runs_cleanup_approves_it_himself_only_while_its_conditions_hold_or_
         run(stage, Through.CLEANUP, accepted=accepted)
     assert "add --accept cleanup-unready, or " in closed.value.remedy
     assert (trail(stage, "cleanup"), stage.exit_code(), "`status`" in stage.app.create_table("job")) == (["waiting"], 4, True)
+    assert stage.standing()["next"].endswith(f"{stage.folder} cleanup --by NAME --reason WHY --accept cleanup-unready")
 
     run(stage, Through.CLEANUP, accepted=(*accepted, "cleanup-unready"))
     assert trail(stage, "cleanup") == ["waiting", "approved", "opened"]
