@@ -96,9 +96,10 @@ def test_a_file_that_does_not_say_who_we_are_is_wrong_usage(call: Call, monkeypa
     monkeypatch.setenv(API, NOWHERE)
     monkeypatch.setenv(FILE, str(tmp_path / "none"))
 
-    answer = call("ready", "--json")
+    answer, served = call("ready", "--json"), call("serve")
 
     assert (answer.code, answer.document["subject"]) == (2, FILE)
+    assert (served.code, f"{FILE}: names a file that cannot be read: No such file" in served.text) == (2, True)
 
 
 @pytest.mark.parametrize("said", [(200, "<html>a proxy's page</html>"), (503, True), (200, True)])
