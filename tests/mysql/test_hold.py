@@ -287,7 +287,11 @@ WELL_UNDER_WAY = 5
 
 
 class Reader:
-    """Begins a transaction on the table as soon as the index build is under way, and keeps it open until told."""
+    """
+    Begins a transaction on the table as soon as the index build is under way, and keeps it open while that waits for it.
+
+    One that comes in the build's first moments is in its way at once, so that no build begins; it lets go and tries again.
+    """
 
     def __init__(self, client: App, watching: App) -> None:
         self.client, self.watching = client, watching
@@ -301,10 +305,13 @@ class Reader:
         seen = 0
         while not self._ended.is_set():
             seen = seen + 1 if self._building("altering table") else 0
-            if seen == WELL_UNDER_WAY:  # its first moments have the same name, and a reader that comes then is in its way at once
+            if seen == WELL_UNDER_WAY:  # its first moments have the same name
                 self.client.run("START TRANSACTION")
                 self.client.rows("SELECT id FROM job LIMIT 1")
-                return
+                while self._building("%") and not self._ended.is_set():
+                    pass
+                self.client.run("COMMIT")
+                seen = 0
 
     def _building(self, state: str) -> bool:
         return bool(self.watching.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'ALTER TABLE job ADD INDEX%%' "
@@ -313,7 +320,6 @@ class Reader:
     def end(self) -> None:
         self._ended.set()
         self._thread.join(10)
-        self.client.run("COMMIT")
 
 
 BUILD = "ALTER TABLE job ADD INDEX n (note(192)), ALGORITHM=INPLACE, LOCK=NONE"
