@@ -11,7 +11,7 @@ from flows.conductor import Conductor
 from flows.desk import desk
 from flows.params import Request, RollbackRequest, RunRequest, Target
 from flows.repeated import repeated
-from steps import acknowledged, catalogue, checks, ddl, end_blockers, failover, handover, pre_deploy, reckoning, room
+from steps import acknowledged, catalogue, checks, ddl, end_blockers, failover, handover, parity_looks, pre_deploy, reckoning, room
 from steps.errors import Busy, FindingsRefused, Refused, Stopped, WrongUsage
 from steps.lock_waits import holder_named
 from steps.mysql import VALUE
@@ -50,6 +50,14 @@ def nothing_to_run(rollout: Rollout, request: RunRequest) -> bool:
     return True
 
 
+def nothing_done(rollout: Rollout) -> Result:
+    """How a run ends that had nothing to do; it warns where the last look over the soak found that parity is lost."""
+    lost = None if rollout.cleanup_began() else parity_looks.alarm(rollout)
+    warnings = [checks.Finding("parity", "warn", f"table {rollout.table}", lost,
+                               f"`rollout watch {rollout.plan.called} --by NAME --reason WHY` says which, and looks again")] if lost else []
+    return Result("run", "nothing to do", warnings=_said(rollout, warnings))
+
+
 def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     """
     Checks, then the asked phases.
@@ -59,7 +67,7 @@ def run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
         Cancelled: the run was asked to stop, and did at a safe edge.
     """
     if nothing_to_run(rollout, request):
-        return Result("run", "nothing to do")
+        return nothing_done(rollout)
     with conduct.shown(rollout, "run"):
         return _run(rollout, request, conduct)
 

@@ -7,15 +7,22 @@ The first one that cannot be left is the last one tried; `untold` says why, and 
 from __future__ import annotations
 
 import contextvars
+import json
 import re
 import threading
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 from uuid import UUID
 
 import structlog
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.client.schemas.actions import ArtifactUpdate
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, ArtifactFilterKey
+from prefect.client.schemas.objects import Artifact
+from prefect.context import FlowRunContext
 
+from flows import api
 from flows.markdown import words
 from steps.masking import mask, masked
 
@@ -30,6 +37,14 @@ def key_of(*parts: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")[:LONGEST_KEY].rstrip("-") or "rollout"
 
 
+class Again(Enum):
+    """What becomes of a key that this flow run has left before: it was suspended then, and goes on now."""
+
+    BESIDE = "one more"
+    KEEP = "the first stays"
+    RENEW = "the first is brought up to date"
+
+
 class Artifacts:
     """Of one flow run. *left* has the id of each page by its key, as far as Prefect told it."""
 
@@ -37,7 +52,7 @@ class Artifacts:
         self.untold = ""
         self.left: dict[str, UUID] = {}
 
-    def page(self, key: str, make: Callable[[], tuple[str, str]]) -> None:
+    def page(self, key: str, make: Callable[[], tuple[str, str]], again: Again = Again.BESIDE) -> None:
         """
         A page of Markdown with a line that describes it, as *make* makes them here and now, in the caller's thread.
 
@@ -50,14 +65,18 @@ class Artifacts:
         except Exception as error:  # noqa: BLE001  # the same: what ends the phase matters more than its page
             log.warning("a page could not be made", key=key, reason=type(error).__name__)
             return
-        self._leave(key, lambda: create_markdown_artifact(mask(markdown), key=key, description=_short(description)))
+        text, line = mask(markdown), _short(description)
+        self._leave(key, lambda: create_markdown_artifact(text, key=key, description=line), again,
+                    ArtifactUpdate(data=text, description=line))
 
-    def table(self, key: str, rows: list[dict[str, str]], description: str) -> None:
+    def table(self, key: str, rows: list[dict[str, str]], description: str, again: Again = Again.BESIDE) -> None:
         """A table that can be searched in the UI; its columns are those of the first row, its long cells are cut by the UI."""
         shown: Any = masked(rows)
-        self._leave(key, lambda: create_table_artifact(shown, key=key, description=_short(description)))
+        line = _short(description)
+        self._leave(key, lambda: create_table_artifact(shown, key=key, description=line), again,
+                    ArtifactUpdate(data=json.dumps(shown), description=line))
 
-    def _leave(self, key: str, create: Callable[[], Any]) -> None:
+    def _leave(self, key: str, create: Callable[[], Any], again: Again, renewed: ArtifactUpdate) -> None:
         if self.untold:
             return
         context = contextvars.copy_context()
@@ -65,7 +84,7 @@ class Artifacts:
 
         def tell() -> None:
             try:
-                found = create()
+                found = (_left_before(key, again, renewed) if again is not Again.BESIDE else None) or create()
                 if isinstance(found, UUID):
                     self.left[key] = found
                 trouble.clear()
@@ -78,6 +97,19 @@ class Artifacts:
         self.untold = "; ".join(trouble)
         if self.untold:
             log.warning("Prefect could not be told", reason=self.untold)
+
+
+def _left_before(key: str, again: Again, renewed: ArtifactUpdate) -> UUID | None:
+    """The one that this flow run left under *key* before it was suspended; brought up to date, where it is to be."""
+    context = FlowRunContext.get()
+    if not context or not context.flow_run:
+        return None
+    mine = ArtifactFilter(key=ArtifactFilterKey(any_=[key]), flow_run_id=ArtifactFilterFlowRunId(any_=[context.flow_run.id]))
+    with api.client(TELL_WITHIN_S) as client:
+        found: list[Artifact] = client.read_artifacts(artifact_filter=mine, limit=1)
+        if found and again is Again.RENEW:
+            client.update_artifact(found[0].id, renewed)
+    return found[0].id if found else None
 
 
 def _short(description: str) -> str | None:

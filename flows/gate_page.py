@@ -19,9 +19,10 @@ from steps.sync import SyncTrigger, trigger_names
 LONGEST = 40_000
 
 
-def page(rollout: Rollout, closed: GateClosed) -> str:
+def page(rollout: Rollout, closed: GateClosed, resumed: str = "") -> str:
     """
-    The whole page of *closed*, what decides first and SQL last; looks, changes nothing. No row contents, no secrets.
+    The whole page of *closed*, what decides first and SQL last; looks, changes nothing. No row contents, no secrets. *resumed* says who
+    goes on with the run where nobody has to answer.
 
     What does not fit into :data:`LONGEST` bytes is told, with the command that has it.
     """
@@ -32,6 +33,7 @@ def page(rollout: Rollout, closed: GateClosed) -> str:
              f"Table `{rollout.schema}.{rollout.table}`, plan `{rollout.plan.id}` {words(rollout.plan.plan.title)}".rstrip(), "",
              f"Asked by **{words(rollout.person.actor)}**: {words(rollout.person.reason)}", "",
              *[f"- {words(reason)}" for reason in closed.gate["reasons"]],
+             *(["", f"Once the time has come, {resumed}."] if resumed else []),
              "", f"Void after {second(closed.gate['until'])} (UTC); the same from a shell: `{closed.gate['call']}`")
     happens, statements = _what_will_happen(rollout, phase)
     page.part("What will happen", happens, "lines")

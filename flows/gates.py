@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -19,8 +21,8 @@ from pydantic import Field, StringConstraints
 from flows import actions, cockpit, events, soak
 from flows.gate_page import page
 from flows.params import Request
-from steps import approvals, cleanup_conditions, clocks
-from steps.approvals import APPROVAL, LATE, NOT_COUNTED, REJECTED, RESUMED, TOLD, UNREADY
+from steps import approvals, approving, cleanup_conditions, clocks
+from steps.approvals import APPROVAL, LATE, NOT_COUNTED, REJECTED, RESUMED, TIME, TOLD, UNREADY, WAITING
 from steps.cancellation import Cancelled
 from steps.errors import GateClosed, Refused, Rejected, RolloutError, Stopped, WaitingForPerson
 from steps.ledger import Event
@@ -33,7 +35,9 @@ cockpit.prepare()
 
 from prefect.context import FlowRunContext  # noqa: E402  # only after the settings above
 from prefect.flow_runs import suspend_flow_run  # noqa: E402
-from prefect.input import RunInput  # noqa: E402
+from prefect.input import RunInput, keyset_from_base_key  # noqa: E402
+
+from flows import visits  # noqa: E402
 
 Said = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"\S")]
 CONFIRMATION = "confirmation"
@@ -108,6 +112,7 @@ def carried_out(request: Request, database: Target, confirm: Callable[[str], boo
             try:
                 with events.telling(rollout):
                     _end_rejected(rollout, flow_run)
+                    _note_resumed(rollout, flow_run)
                     return action(rollout)
             except (GateClosed, WaitingForPerson) as waiting:
                 closed, asked = waiting, _asked(rollout, waiting, words)
@@ -139,13 +144,20 @@ def _asked(rollout: Rollout, closed: Stopped, words: dict[str, str]) -> Asked | 
 def _gate(rollout: Rollout, closed: GateClosed) -> Asked:
     phase, gate_id = Phase(closed.gate["phase"]), str(closed.gate["gate"])
     left = clocks.recorded(closed.gate["until"], None).server - clocks.now(rollout.session).server
-    seconds, text = max(1, int(left.total_seconds())), page(rollout, closed)
+    seconds = max(1, int(left.total_seconds()))
     if closed.gate["needs"] != APPROVAL:
         soak.told(rollout)
+        text = page(rollout, closed, _who_resumes(rollout, closed.gate))
         return Asked(gate_id, Resumption.with_initial_data(description=text), seconds,
                      lambda desk, answer: _resumed(desk, phase, gate_id, answer.reason))
-    model = CleanupApproval if phase is Phase.CLEANUP else Approval
+    model, text = CleanupApproval if phase is Phase.CLEANUP else Approval, page(rollout, closed)
     return Asked(gate_id, model.with_initial_data(description=text), seconds, lambda desk, answer: _answered(desk, phase, gate_id, answer))
+
+
+def _who_resumes(rollout: Rollout, gate: dict[str, Any]) -> str:
+    """Who goes on with a run that nobody has to answer; where time alone opens its gate, a visit is scheduled for then."""
+    opens = gate["opens_at"]
+    return visits.schedule(str(gate["gate"]), datetime.fromisoformat(opens), clocks.now(rollout.session)) if opens else visits.NOBODY
 
 
 def _answered(rollout: Rollout, phase: Phase, gate_id: str, answer: Approval) -> None:
@@ -158,7 +170,7 @@ def _answered(rollout: Rollout, phase: Phase, gate_id: str, answer: Approval) ->
     accepted = rollout.accepted | ({UNREADY} if getattr(answer, "although_unready", False) else frozenset())
     rejects = answer.decision is Decision.REJECT
     try:
-        said = approvals.answer(rollout, phase, answer.approver, answer.reason, approve=not rejects, unmet=cleanup_conditions.unmet,
+        said = approving.answer(rollout, phase, answer.approver, answer.reason, approve=not rejects, unmet=cleanup_conditions.unmet,
                                 accepted=accepted, gate_id=gate_id)
         if said.outcome != LATE:
             return
@@ -173,11 +185,21 @@ def _answered(rollout: Rollout, phase: Phase, gate_id: str, answer: Approval) ->
                        f"here; see what stands with `rollout status {rollout.plan.called}`, and take it back with `rollout rollback`")
 
 
+def _note_resumed(rollout: Rollout, flow_run: str | None) -> None:
+    """Who resumed this run at a gate of time, and why: where the time has come nothing else asks for that answer any more."""
+    for gate in approvals.read(rollout.ledger):
+        if gate.state == WAITING and gate.needs == TIME and flow_run in gate.flow_runs:
+            with suppress(Exception):  # whatever the cockpit's trouble is, the gate itself asks for the answer once more
+                answer: Any = Resumption.load(keyset_from_base_key(f"suspended-{gate.id}"))
+                _resumed(rollout, gate.phase, gate.id, answer.reason)
+
+
 def _resumed(rollout: Rollout, phase: Phase, gate_id: str, reason: str) -> None:
     gate = next((one for one in approvals.read(rollout.ledger) if one.id == gate_id), None)
     if gate:
         rollout.ledger.run_id = gate.run_id
-        approvals.record(rollout, phase, RESUMED, gate=gate_id, by=IN_PREFECT, why=reason)
+        by = visits.WATCH if reason == visits.ITS_TIME else IN_PREFECT
+        approvals.record(rollout, phase, RESUMED, gate=gate_id, by=by, why=reason)
 
 
 def _question(rollout: Rollout, waiting: WaitingForPerson, words: dict[str, str]) -> Asked:

@@ -73,9 +73,10 @@ class Watched:
 
     def _latest(self) -> tuple[list[dict[str, Any]], datetime]:
         """The last events, oldest first, and the server's time."""
-        names = ("id", "at", "phase", "direction", "step", "outcome", "duration_ms", "row_count")
+        names = ("id", "at", "phase", "direction", "step", "outcome", "duration_ms", "row_count", "by", "why")
         ledger = self.rollout.ledger
-        rows = ledger.read(f"SELECT {', '.join(names)} FROM {ledger.table('event')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+        rows = ledger.read(f"SELECT {', '.join(names[:-2])}, detail->>'$.by', detail->>'$.why' "
+                           f"FROM {ledger.table('event')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
                            f"AND plan_id = {VALUE} ORDER BY id DESC LIMIT {LATEST}", *ledger.key)
         return [dict(zip(names, row, strict=True)) for row in reversed(rows)], ledger.session.value("SELECT UTC_TIMESTAMP(3)")
 

@@ -19,6 +19,7 @@ from flows.phase_facts import Row
 from flows.report import audit_trail
 from flows.standing import standing
 from flows.visible import duration, number
+from steps.approvals import OPENED
 from steps.checks import Finding
 from steps.errors import EXIT_CODES, RolloutError
 from steps.ledger import Event
@@ -47,8 +48,8 @@ def of_phase(name: str, rollout: Rollout, heard: Sequence[Event], error: str, be
     of_it = [row for row in everything if row["phase"] == phase]
     same = [row for row in of_it if row["direction"] == direction or row["outcome"] in phase_facts.BESIDE]
     events = _of_this_run(of_it, same, rollout.ledger.run_id) or [phase_page.as_row(event) for event in heard]
-    before = {row["run_id"] for row in same if row["outcome"] not in phase_facts.BESIDE} - {rollout.ledger.run_id}
-    work = [row for row in events if row["outcome"] not in phase_facts.BESIDE and row["step"] != phase_facts.GATE]
+    before = {row["run_id"] for row in same if _is_work(row)} - {rollout.ledger.run_id}  # who only waited at the gate tried nothing
+    work = [row for row in events if _is_work(row)]
     facts = phase_facts.of(phase, direction, work, rollout.plan.plan.planned_s.get(phase), error)
     looked = parity(everything) if phase in LOOKS_AT_ROWS else None
     drawn = [*paces(work), *([looked] if looked else [])]
@@ -56,6 +57,10 @@ def of_phase(name: str, rollout: Rollout, heard: Sequence[Event], error: str, be
     head = phase_page.Head(f"{rollout.schema}.{rollout.table}", rollout.plan.id, rollout.person.actor, rollout.person.reason,
                            rollout.plan.plan.max_stall_ms, rollout.plan.called, because)
     return phase_page.markdown(facts, head, events, len(before), pictures), facts.result
+
+
+def _is_work(row: Row) -> bool:
+    return row["outcome"] not in phase_facts.BESIDE and row["step"] != phase_facts.GATE
 
 
 def _of_this_run(of_it: list[Row], same: list[Row], run_id: str) -> list[Row]:
@@ -120,6 +125,7 @@ def of_run(rollout: Rollout, verb: str, exit_code: int, ending: str, links: Mapp
         if run:
             page.part("Went back", phase_page.went_back(run), "phases")
             page.part("What this run did", _did(run, links, rollout.plan.plan.planned_s), "phases")
+            page.part("Decisions", _decided(rollout), "decisions")
         page.part("What stands", table(("phase", "state", "since (UTC)"), [
             (Phase(row["phase"]).label, row["state"], row["at"] or "") for row in now["phases"]]), "phases")
         chart = timeline(trail)
@@ -136,6 +142,15 @@ def _did(run: dict[str, Any], links: Mapping[str, str], planned_s: dict[str, flo
         rows.append(f"| {f'[{name}]({links[facts.name]})' if facts.name in links else name} | {facts.ended} | {duration(facts.actual_s)} | "
                     f"{words(facts.result)} |")
     return ["| phase | ended | took | result |", "|---|---|---|---|", *rows] if rows else ["Nothing."]
+
+
+def _decided(rollout: Rollout) -> list[str]:
+    """What people said at the gates through which this run went, whichever run asked them."""
+    asked = [row for row in rollout.ledger.events() if row["step"] == phase_facts.GATE and row["detail"]]
+    through = {row["detail"].get("gate") for row in asked if row["outcome"] == OPENED and row["run_id"] == rollout.ledger.run_id}
+    found = [row for row in asked if row["detail"].get("gate") in through]
+    said = zip(found, phase_page.decisions(found), strict=True)
+    return [f"- {Phase(row['phase']).label}: {line.removeprefix('- ')}" for row, line in said]
 
 
 def _opened(rollout: Rollout, title: str) -> Page:

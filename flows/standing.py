@@ -10,7 +10,7 @@ from steps.errors import RolloutError
 from steps.mysql import VALUE
 from steps.own_names import folds
 from steps.ownership import lock_name
-from steps.parity_looks import last_look
+from steps.parity_looks import alarm, last_look
 from steps.phase import FORWARD, Phase
 from steps.plan_identity import plan_differences
 from steps.rollout import Rollout
@@ -93,6 +93,9 @@ def _next(rollout: Rollout, phases: list[dict[str, Any]], schema: dict[str, Any]
     broken = pre_deploy.broken_sync(rollout)
     if broken:
         return f"repair: sync is broken ({broken}); rollout run {called}"
+    lost = None if rollout.cleanup_began() else alarm(rollout)
+    if lost:
+        return f"repair: {lost}; `rollout watch {called} --by NAME --reason WHY` says which"
     if gates and gates[0]["calls"]:
         opens = f" (opens {gates[0]['opens_at']})" if gates[0]["opens_at"] else ""
         return f"gate of {gates[0]['phase']}{opens}: {gates[0]['calls'][0]}"

@@ -61,6 +61,19 @@ def suspended(flow_run: str) -> bool:
         return False
 
 
+def cancelled(flow_runs: list[str]) -> bool:
+    """Whether all those flow runs ended since somebody cancelled them; no where the API cannot say."""
+    if not api.address() or api.why_not():
+        return False
+    try:
+        with api.client(WITHIN_S) as client:
+            states = [client.read_flow_run(UUID(name)).state for name in flow_runs]
+    except Exception as trouble:  # noqa: BLE001  # whatever the cockpit's trouble is, the question stays
+        log.warning("Prefect was not asked whether runs were cancelled", reason=api.told(trouble))
+        return False
+    return all(state and state.is_cancelled() for state in states)
+
+
 def _paused(client: SyncPrefectClient, flow_run: str) -> bool:
     try:
         state = client.read_flow_run(UUID(flow_run)).state

@@ -19,7 +19,7 @@ from prefect.context import FlowRunContext, TagsContext
 
 from flows import run_pages
 from flows.api import CockpitTrouble
-from flows.artifacts import Artifacts, key_of
+from flows.artifacts import Again, Artifacts, key_of
 from flows.events import phase_told
 from flows.progress_artifact import ProgressArtifact
 from flows.states import UNTOLD
@@ -115,17 +115,20 @@ class PrefectConductor:
         finally:
             links = {name: f"../artifact/{found}" for name in self._phases
                      if (found := self.artifacts.left.get(key_of(rollout.plan.id, name)))}
-            self.artifacts.page(key_of(rollout.plan.id, "summary"), lambda: run_pages.of_run(rollout, verb, code, ending, links))
+            self.artifacts.page(key_of(rollout.plan.id, "summary"), lambda: run_pages.of_run(rollout, verb, code, ending, links),
+                                Again.RENEW)
 
     def planned(self, rollout: Rollout, phases: Sequence[Phase], findings: Sequence[Finding], *, back: bool = False) -> None:
         """A `plan` page with all that will happen, and the findings as a table that can be searched."""
         rows = run_pages.of_findings(findings, rollout.accepted)
-        self.artifacts.page(key_of(rollout.plan.id, "plan"), lambda: run_pages.of_plan(rollout, phases, rows, back=back))
+        self.artifacts.page(key_of(rollout.plan.id, "plan"), lambda: run_pages.of_plan(rollout, phases, rows, back=back),
+                            Again.KEEP)
         self._findings(rollout, rows)
 
     def _findings(self, rollout: Rollout, rows: list[dict[str, str]]) -> None:
         if rows:
-            self.artifacts.table(key_of(rollout.plan.id, "findings"), rows, f"{len(rows)} findings of the checks before this run")
+            self.artifacts.table(key_of(rollout.plan.id, "findings"), rows, f"{len(rows)} findings of the checks before this run",
+                                 Again.RENEW)
 
     def _on_record(self, name: str, rollout: Rollout) -> None:
         """Once: what Prefect missed is told later, by `rollout report --sync`."""

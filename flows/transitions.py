@@ -80,7 +80,7 @@ def _of_gate(event: Event, detail: dict[str, Any], plan: str) -> Ending | None:
     opens, unmet = detail.get("opens_at"), [f"not met: {one}" for one in detail.get("unmet") or []]
     call = calls(Phase(event.phase), APPROVAL, plan, unready=bool(detail.get("unready")))[0]
     answered = f"`{call}`, or reject, or answer in the Prefect UI"
-    later = f"it opens at {opens}: then the same command goes on, or Resume in the Prefect UI; parity_watch does where its schedule is on"
+    later = f"it opens at {opens}: a suspended run goes on by itself then, or by Resume in the Prefect UI; else the same command does"
     remedy = answered if detail.get("needs") == APPROVAL else later if opens else "remove the cause"
     unmet = [] if detail.get("unready") else unmet  # a reason names them
     return Ending(GATES[WAITING], "; ".join(reasons + unmet), remedy, {"gate": event.phase})

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 from flows.actions import Result
 from flows.conductor import Conductor
 from flows.params import Request
-from steps import parity_watch
+from steps import expiry, parity_watch
 from steps.errors import ParityLost, ParityUnseen
 from steps.parity_looks import UNSEEN, Look
 from steps.phase import Outcome
@@ -52,13 +52,15 @@ class WatchResult(Result):
 
 def watch(rollout: Rollout, request: WatchRequest, conduct: Conductor) -> WatchResult:
     """
-    One look of `request.budget_s` seconds. Owns nothing, takes no lock on the table, safe to repeat and to kill.
+    One look of `request.budget_s` seconds. Owns nothing, takes no lock on the table, safe to repeat and to kill. Questions and approvals
+    at gates that have expired meanwhile are put on record first.
 
     Raises:
         ParityLost: rows disagree, or the triggers or the schema are not as planned; ParityUnseen where it could not look.
         Busy: another look is at work.
     """
     same_plan(rollout)
+    expiry.settle(rollout)
     why = parity_watch.nothing_to_watch(rollout)
     if why:
         return WatchResult("watch", NOTHING, why=why)

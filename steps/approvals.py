@@ -10,14 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from steps import clocks
 from steps.clocks import Moment
-from steps.errors import Refused
 from steps.ledger import Event, Ledger
 from steps.masking import masked
 from steps.mysql import VALUE
@@ -29,8 +28,8 @@ WAITING, APPROVED, REJECTED, EXPIRED = "waiting", "approved", "rejected", "expir
 OPENED, RESUMED, NOT_COUNTED, TOLD = "opened", "resumed", "not counted", "told"
 APPROVAL, TIME = "approval", "time"
 UNREADY = "cleanup-unready"
-LATE = "too late"
-FOLLOWS = {APPROVED: {WAITING}, REJECTED: {WAITING, APPROVED}, EXPIRED: {WAITING, APPROVED}, RESUMED: {WAITING},
+LATE, REFUSED, WITHDRAWN = "too late", "refused", "withdrawn"
+FOLLOWS = {APPROVED: {WAITING}, REJECTED: {WAITING, APPROVED}, EXPIRED: {WAITING, APPROVED}, RESUMED: {WAITING}, WITHDRAWN: {WAITING},
            NOT_COUNTED: {WAITING}, OPENED: {APPROVED, WAITING}, TOLD: {REJECTED}}
 
 
@@ -73,7 +72,7 @@ class Gate:
 def read(ledger: Ledger) -> list[Gate]:
     """Every gate of this plan on this table, in the order in which they were asked; one read."""
     found: dict[str, Gate] = {}
-    for number, run_id, at, phase, outcome, detail in _rows(ledger):
+    for number, run_id, at, phase, outcome, detail in rows(ledger):
         gate = found.get(str(detail.get("gate")))
         if gate is None:
             if outcome in (WAITING, APPROVED, OPENED):  # a person who approves himself was not asked before
@@ -89,7 +88,7 @@ def read(ledger: Ledger) -> list[Gate]:
     return list(found.values())
 
 
-def _rows(ledger: Ledger) -> Iterable[tuple[int, str, str, Phase, str, dict[str, Any]]]:
+def rows(ledger: Ledger) -> Iterable[tuple[int, str, str, Phase, str, dict[str, Any]]]:
     for number, run_id, at, phase, outcome, detail in ledger.read(
             f"SELECT id, run_id, at, phase, outcome, detail FROM {ledger.table('event')} WHERE table_schema = {VALUE} AND table_name = "
             f"{VALUE} AND plan_id = {VALUE} AND step = {VALUE} ORDER BY id", *ledger.key, STEP):
@@ -106,12 +105,21 @@ def latest(gates: list[Gate], phase: Phase, needs: str | None = None) -> Gate | 
 
 def open_now(rollout: Rollout) -> list[Gate]:
     """Those that wait for an answer now, or have a yes that was not used yet: the last one of each phase that has not begun otherwise."""
+    return _undecided(rollout, over=False)
+
+
+def overdue(rollout: Rollout) -> list[Gate]:
+    """The same of those whose time has run out, and of which nothing on record says so yet."""
+    return _undecided(rollout, over=True)
+
+
+def _undecided(rollout: Rollout, *, over: bool) -> list[Gate]:
     gates = read(rollout.ledger)
     if not gates:
         return []
     now, phases = clocks.now(rollout.session), rollout.ledger.phases()
     last = [latest(gates, phase) for phase in Phase if phases.get(phase, {}).get("state") not in STANDS]
-    return [gate for gate in last if gate and gate.state in (WAITING, APPROVED) and not gate.over(now)]
+    return [gate for gate in last if gate and gate.state in (WAITING, APPROVED) and gate.over(now) is over]
 
 
 def flow_run(ledger: Ledger) -> str | None:
@@ -140,14 +148,6 @@ def later(now: Moment, opens_at: str | datetime | None) -> Moment:
     return Moment(max(now.server, opens), max(now.tool, opens)) if opens else now
 
 
-def too_late(rollout: Rollout, gate: Gate, by: str, why: str) -> None:
-    """Record an answer that does not count any more; the same of the same person once."""
-    known = [(told.get("by"), told.get("why")) for _, _, _, _, outcome, told in _rows(rollout.ledger)
-             if outcome == NOT_COUNTED and told["gate"] == gate.id]
-    if (by, why) not in known:
-        record(rollout, gate.phase, NOT_COUNTED, gate=gate.id, by=by, why=why)
-
-
 def new_id() -> str:
     return uuid.uuid4().hex
 
@@ -162,77 +162,3 @@ def record(rollout: Rollout, phase: Phase, outcome: str, **detail: Any) -> str:
 def same_person(one: str, other: str) -> bool:
     """Names are what people say of themselves; case and blanks make nobody another."""
     return " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
-
-
-def refuse_approver(rules: dict[str, Any], askers: list[str], by: str) -> None:
-    """
-    Raises:
-        Refused: *by* is not among the plan's approvers, or asked himself where four eyes are wanted.
-    """
-    names = rules.get("approvers") or []
-    if names and not any(same_person(by, name) for name in names):
-        raise Refused(f"approval by {by}", f"does not count: gates.approvers are {', '.join(names)}", "one of them has to approve")
-    if rules.get("four_eyes") and any(same_person(by, asker) for asker in askers):
-        raise Refused(f"approval by {by}", "does not count: gates.four_eyes wants somebody else than who asked",
-                      "somebody else has to approve")
-
-
-@dataclass(frozen=True)
-class Answered:
-    """What an answer came to: its *outcome* (`approved`, `rejected`, `too late` or `nothing to do`), and *said* in words."""
-
-    outcome: str
-    said: str
-    gate: Gate
-
-
-def answer(rollout: Rollout, phase: Phase, by: str, reason: str, *, approve: bool, unmet: Callable[[Rollout], list[str]],
-           accepted: frozenset[str] = frozenset(), gate_id: str | None = None) -> Answered:
-    """
-    Answer what waits for *phase*, or *gate_id* alone. The same answer again, or one that comes too late to matter, changes nothing and
-    says so; a yes that was not used yet can be taken back.
-
-    Raises:
-        Refused: nobody asked, it was asked too long ago, *by* may not, or *unmet* conditions of cleanup are left and `cleanup-unready`
-            is not accepted. Nothing was done.
-    """
-    ledger, now = rollout.ledger, clocks.now(rollout.session)
-    gate = latest(read(ledger), phase, APPROVAL)
-    again = f"`rollout run {rollout.plan.called}{' --through cleanup' if phase is Phase.CLEANUP else ''}` asks"
-    if gate is None:
-        raise Refused(f"gate of {phase.value}", "nobody has asked for this phase yet", f"{again}; nothing was done")
-    if gate_id and gate.id != gate_id:
-        raise Refused(f"gate of {phase.value}", "was asked anew since", "answer what is asked now; nothing was done")
-    if gate.state in (OPENED, REJECTED, TOLD) or (gate.state == APPROVED and approve and not gate.over(now)):
-        if approve and gate.state in (REJECTED, TOLD):
-            raise Refused(f"gate of {phase.value}", f"was rejected: {_by(gate)}", f"{again} anew; nothing was done")
-        used = "was approved and used: the phase has begun" if gate.state == OPENED else f"is {gate.state} already"
-        said = f"gate of {phase.value} {used}{': ' + _by(gate) if _by(gate) else ''}"
-        if gate.state == OPENED and not approve:
-            too_late(rollout, gate, by, f"{reason}; too late: {said}")
-            return Answered(LATE, f"{said}; your no is on record, and takes nothing back", gate)
-        return Answered("nothing to do", said, gate)
-    if gate.state not in (WAITING, APPROVED) or gate.over(now):
-        raise Refused(f"gate of {phase.value}", f"waits no longer: it was asked at {gate.since} and held until "
-                      f"{gate.until.shown}{clocks.difference(now)}", f"{again} anew; nothing was done")
-    ledger.run_id = gate.run_id  # the audit trail shows the answer where it was asked
-    if not approve:
-        record(rollout, phase, REJECTED, gate=gate.id, by=by, why=reason)
-        return Answered(REJECTED, f"{phase.value} is rejected; {again} anew", _now(ledger, gate))
-    refuse_approver(gate.detail, gate.askers, by)
-    missing = unmet(rollout) if phase is Phase.CLEANUP else []
-    if missing and UNREADY not in accepted:
-        raise Refused("gate of cleanup", f"conditions are not met: {'; '.join(missing)}", f"wait for them, or approve all the same with "
-                      f"--accept {UNREADY}; nothing was done")
-    ends = until(rollout, later(now, gate.detail.get("opens_at")))
-    record(rollout, phase, APPROVED, gate=gate.id, by=by, why=reason, **ends, **({"unmet": missing} if missing else {}))
-    held = _now(ledger, gate)
-    return Answered(APPROVED, f"{phase.value} is approved until {held.until.shown}", held)
-
-
-def _now(ledger: Ledger, gate: Gate) -> Gate:
-    return next(one for one in read(ledger) if one.id == gate.id)
-
-
-def _by(gate: Gate) -> str:
-    return f"by {gate.answer['by']} at {gate.answered_at}: {gate.answer.get('why', '')}" if gate.answer.get("by") else ""

@@ -48,6 +48,11 @@ def of(rollout: Rollout, phase: Phase, now: Moment) -> list[Wait]:
     return found
 
 
+def opens_at(waits: list[Wait]) -> datetime | None:
+    """When time alone ends all of *waits*; None where it does not, or there are none."""
+    return max((wait.due for wait in waits if wait.due), default=None) if all(wait.ends for wait in waits) else None
+
+
 def _soak(rollout: Rollout, phase: Phase, now: Moment) -> list[Wait]:
     before = FORWARD[FORWARD.index(phase) - 1]
     seconds, row = rollout.plan.gates.soak[before], rollout.ledger.phases().get(before)

@@ -6,8 +6,8 @@ The ledger has what a gate waits for on record before anybody is told. Times are
 
 from __future__ import annotations
 
-from steps import approvals, cleanup_conditions, clocks, gate_times, gate_words
-from steps.approvals import APPROVAL, APPROVED, EXPIRED, NOT_COUNTED, OPENED, TIME, WAITING, Gate
+from steps import approvals, approving, cleanup_conditions, clocks, expiry, gate_times, gate_words
+from steps.approvals import APPROVAL, APPROVED, EXPIRED, NOT_COUNTED, OPENED, TIME, WAITING, WITHDRAWN, Gate
 from steps.clocks import Moment
 from steps.errors import ApprovalMissing, GateClosed, Refused
 from steps.gate_times import Wait
@@ -42,7 +42,7 @@ def begin(rollout: Rollout, phase: Phase) -> None:
     himself = _by_himself(rollout, phase, ask=not waits) if needed and gate is None and not stopping else None
     missing = needed and gate is None and himself is None
     if waits or missing:
-        raise _closed(rollout, phase, known, now, waits, void, unmet, missing=missing)
+        raise _closed(rollout, phase, known, now, waits, [*void, *_said_yes(gate)], unmet, missing=missing)
     used = gate.id if gate else _approve_himself(rollout, phase, himself, now, unmet) if himself else approvals.new_id()
     approvals.record(rollout, phase, OPENED, gate=used, by=rollout.person.actor, approved=needed,
                      row=gate_times.ledger_line(rollout, phase))
@@ -100,15 +100,12 @@ def _valid(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, unmet
     ceased = _ceased(unmet, gate) if gate.state == APPROVED else []
     if not (changed or ceased or gate.over(now)):
         return (gate if gate.state == APPROVED else None), []
-    what, use = f"the question of {gate.since}", "answered"
-    if gate.state == APPROVED:
-        what, use = f"the approval by {gate.answer['by']} of {gate.answered_at}", "used"
     if changed:
-        why = told = f"{what} is void: {', '.join(changed)} changed since"
+        why = told = f"{expiry.what(gate)} is void: {', '.join(changed)} changed since"
     elif gate.over(now):
-        why = told = f"{what} was not {use} by {gate.until.shown}"
+        why = told = expiry.words(gate)
     else:  # the next question says which
-        why = f"{what} is void, since conditions have ceased to hold"
+        why = f"{expiry.what(gate)} is void, since conditions have ceased to hold"
         told = f"{why}: {'; '.join(ceased)}"
     approvals.record(rollout, phase, EXPIRED, gate=gate.id, why=told)
     gate.state = EXPIRED
@@ -116,9 +113,15 @@ def _valid(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, unmet
 
 
 def _last_words(gate: Gate | None) -> list[str]:
+    """What became of the question before, where somebody who asks again has to know it."""
     if gate and gate.state == NOT_COUNTED:
         return [f"the last answer did not count: {gate.answer.get('why')}"]
-    return []
+    return [str(gate.answer.get("why"))] if gate and gate.state in (EXPIRED, WITHDRAWN) else []
+
+
+def _said_yes(gate: Gate | None) -> list[str]:
+    """Whose approval waits with the phase for its time."""
+    return [f"approved by {gate.answer['by']} at {gate.answered_at}: {gate.answer.get('why', '')}"] if gate else []
 
 
 def _by_himself(rollout: Rollout, phase: Phase, *, ask: bool) -> str | None:
@@ -135,7 +138,7 @@ def _may_himself(rollout: Rollout, phase: Phase) -> bool:
     if phase is not Phase.CLEANUP or rollout.plan.gates.four_eyes:
         return False
     try:
-        approvals.refuse_approver({"approvers": rollout.plan.gates.approvers}, [], rollout.person.actor)
+        approving.refuse_approver({"approvers": rollout.plan.gates.approvers}, [], rollout.person.actor)
     except Refused:
         return False
     return True
@@ -167,16 +170,16 @@ def _approve_himself(rollout: Rollout, phase: Phase, how: str, now: Moment, unme
                             binding=approvals.binding(rollout, phase), **more)
 
 
-def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, waits: list[Wait], void: list[str],
+def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, waits: list[Wait], notes: list[str],
             unmet: list[str], *, missing: bool) -> GateClosed:
     """What is to be raised; the question is on record by then, once for all who ask the same."""
     needs = APPROVAL if missing else TIME
     person, plan = rollout.person, rollout.plan.gates
-    opens = max((wait.due for wait in waits if wait.due), default=None) if all(wait.ends for wait in waits) else None
+    opens = gate_times.opens_at(waits)
     gate, binding = approvals.latest(known, phase, needs), approvals.binding(rollout, phase)
     same = gate if gate and gate.state == WAITING and not gate.over(now) and gate.detail.get("binding") == binding else None
     unready = _besides(waits, unmet) if missing else []
-    reasons = [*([_approval(rollout, phase, same.askers if same else [])] if missing else []), *(wait.reason for wait in waits), *void,
+    reasons = [*([_approval(rollout, phase, same.askers if same else [])] if missing else []), *(wait.reason for wait in waits), *notes,
                *([f"conditions are not met: {'; '.join(unready)}"] if unready else [])]
     detail = {"by": person.actor, "why": person.reason, "flow_run": approvals.flow_run(rollout.ledger), "needs": needs,
               "reasons": reasons, "binding": binding,
@@ -206,9 +209,8 @@ def _remedy(rollout: Rollout, phase: Phase, waits: list[Wait], call: str, *, mis
         keys = [*([] if ACCEPT in rollout.accepted else [ACCEPT]), *([approvals.UNREADY] if unready else [])]
         himself = f"add {' '.join(f'--accept {key}' for key in keys)}, or " if keys and _may_himself(rollout, phase) else ""
         return f"{himself}`{call}` (or reject) answers it; {again}"
-    if not all(wait.ends for wait in waits):
-        return f"remove the cause, {again}"
-    return f"run the same command after {max(wait.due for wait in waits if wait.due).isoformat(timespec='seconds')}"
+    opens = gate_times.opens_at(waits)
+    return f"run the same command after {opens.isoformat(timespec='seconds')}" if opens else f"remove the cause, {again}"
 
 
 def _approval(rollout: Rollout, phase: Phase, askers: list[str]) -> str:

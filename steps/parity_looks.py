@@ -85,11 +85,15 @@ def last(rollout: Rollout) -> dict[str, Any]:
 
 
 def alarm(rollout: Rollout) -> str | None:
-    """In words that the last look found rows that differ; None if it did not."""
+    """In words what the last look found wrong; None if it found nothing. Keys of rows are left to the look itself."""
     look = last(rollout)
     if look.get("outcome") != FOUND:
         return None
-    return f"the parity watch of {look['at']} found {look.get('differing', 'some')} rows that differ, and none was clean since"
+    differing, triggers = look.get("differing"), look.get("triggers", SyncState.ON.value)
+    found = [f"{differing} rows that differ"] if differing else []
+    found += [f"sync triggers {triggers}"] if triggers != SyncState.ON.value else []
+    found += ["a schema that drifted"] if look.get("drift") else []
+    return f"the parity watch of {look['at']} found {', '.join(found)}, and none was clean since"
 
 
 def every_row_at(rollout: Rollout) -> str:

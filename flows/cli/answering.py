@@ -11,9 +11,9 @@ import typer
 from flows import actions, again
 from flows.cli.ending import Ending, ending
 from flows.cli.options import Accept, Because, By, DatabaseUrl, Json, NoPrefect, PlanName, Settings, Yes, whoami
-from flows.cli.performing import Ask, perform, progress_told
+from flows.cli.performing import Ask, perform, progress_told, say
 from flows.params import Request, RunRequest, Through
-from steps import approvals, cleanup_conditions, gate_words
+from steps import approvals, approving, cleanup_conditions, gate_words
 from steps.approvals import APPROVAL, APPROVED, LATE, RESUMED, WAITING, Gate
 from steps.errors import Refused
 from steps.rollout import Rollout
@@ -58,8 +58,7 @@ def resume(plan: PlanName, reason: Because, by: By = "", database_url: DatabaseU
             request = again.request(desk, plan, asked.by, asked.reason)
         with actions.desk(request, database, ask.confirm if sys.stdin.isatty() else None, progress_told(end)) as desk:
             if isinstance(request, RunRequest) and actions.nothing_to_run(desk, request):
-                end.document |= actions.Result("run", "nothing to do").to_json()
-                end.say("nothing to do")
+                say(end, actions.nothing_done(desk))
                 return
             if not yes:
                 ask.before_starting(f"go on with the last run on {database.where}")
@@ -68,7 +67,7 @@ def resume(plan: PlanName, reason: Because, by: By = "", database_url: DatabaseU
 
 def _answer(request: Request, database: Target, phase: Through, end: Ending, *, yes: bool) -> None:
     with actions.desk(request, database) as desk, _told(desk):
-        said = approvals.answer(desk, phase.phase, request.by, request.reason, approve=yes, unmet=cleanup_conditions.unmet,
+        said = approving.answer(desk, phase.phase, request.by, request.reason, approve=yes, unmet=cleanup_conditions.unmet,
                                 accepted=desk.accepted)
         gate = gate_words.told(said.gate, desk.plan.called)
     end.document |= {"outcome": said.outcome, "said": said.said, "gate": gate}

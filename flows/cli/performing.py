@@ -82,6 +82,11 @@ def perform(request: Asked, database: Target, end: Ending, ask: Ask, *, prefect:
     """Carry out *request*; its result goes into *end*, its errors are raised."""
     confirm = ask.confirm if sys.stdin.isatty() else None
     result = (_with_prefect(request, database, end, confirm) if prefect else None) or _plainly(request, database, end, confirm)
+    say(end, result)
+
+
+def say(end: Ending, result: actions.Result) -> None:
+    """*result* into the document, and in lines for a person."""
     end.document |= result.to_json()
     end.say(f"{result.outcome}" + (f": {', '.join(result.did)}" if result.did else ""))
     for finding in result.warnings:

@@ -24,7 +24,7 @@ from flows.cli.options import (
     Yes,
     whoami,
 )
-from flows.cli.performing import Ask, perform, progress_told
+from flows.cli.performing import Ask, perform, progress_told, say
 from flows.params import RunRequest, Through
 from steps.target import target_of
 
@@ -43,8 +43,7 @@ def run(plan: PlanName, database_url: DatabaseUrl = None,
         ask = Ask(end, quiet=as_json)
         with actions.desk(request, database, ask.confirm if sys.stdin.isatty() else None, progress_told(end)) as desk:
             if actions.nothing_to_run(desk, request):
-                end.document |= actions.Result("run", "nothing to do").to_json()
-                end.say("nothing to do")
+                say(end, actions.nothing_done(desk))
                 return
             actions.refuse_unfit(desk)  # needs no Prefect either
             if not yes:

@@ -17,7 +17,7 @@ from flows import actions
 from flows.cli.ending import Ending
 from flows.glance import Glance, Watched
 from flows.params import Request
-from flows.phase_facts import phase_name
+from flows.phase_facts import GATE, phase_name
 from flows.visible import duration, number, one_line
 from steps import passing, waits
 from steps.errors import ConnectionLost, Unreachable
@@ -96,7 +96,7 @@ class Lines:
             if event["id"] > self._event:
                 self._event = event["id"]
                 if not first:
-                    self.say(f"{stamp} {_clean(_event_line(event))}")
+                    self.say(_clean(_event_line(event)))
 
     def trouble(self, why: str) -> None:
         if self.last.get("trouble") != why:
@@ -191,8 +191,10 @@ def _age(row: dict[str, Any], now: Glance) -> str:
 def _event_line(event: dict[str, Any]) -> str:
     figures = [f"{number(event['duration_ms'])} ms"] if event["duration_ms"] is not None else []
     figures += [f"{event['row_count']} rows"] if event["row_count"] is not None else []
+    said = [f" by {event['by']}"] if event.get("by") else []
+    said += [f": {event['why']}"] if event.get("why") else []
     return (f"{event['at']:%H:%M:%S} {phase_name(event['phase'], event['direction'])}: {event['step']}, {event['outcome']}"
-            + (f" ({', '.join(figures)})" if figures else ""))
+            + (f" ({', '.join(figures)})" if figures else "") + ("".join(said) if event["step"] == GATE else ""))
 
 
 def _clean(text: str) -> str:

@@ -11,7 +11,7 @@ from flows.cli.ending import Ending, ending
 from flows.cli.options import NO_REASON, By, DatabaseUrl, Json, NoPrefect, PlanName, Reason, Settings, whoami
 from flows.cli.performing import Ask, perform
 from flows.watching import BUDGET_S, NOTHING, WatchRequest, WatchResult
-from steps import parity_watch
+from steps import approvals, parity_watch
 from steps.errors import ParityLost
 from steps.target import target_of
 
@@ -24,6 +24,8 @@ def watch(plan: PlanName, database_url: DatabaseUrl = None, budget_s: Budget = B
     """
     Look once: every pair in step, triggers and schema as planned, who writes the old side, cleanup's conditions. Changes nothing.
 
+    Suspended runs whose time has come go on, and questions at gates that have expired or were withdrawn are put on record.
+
     Exit 0 clean or unfinished, 4 when parity is lost or it could not look. Takes no lock and steps aside for any run.
     """
     with ending(as_json=as_json) as end:
@@ -32,7 +34,8 @@ def watch(plan: PlanName, database_url: DatabaseUrl = None, budget_s: Budget = B
         database = target_of(database_url)
         with actions.desk(request, database) as desk:
             why = parity_watch.nothing_to_watch(desk)
-        if why:  # needs no Prefect
+            at_gates = approvals.open_now(desk) or approvals.overdue(desk)
+        if why and not at_gates:  # needs no Prefect
             end.document |= WatchResult("watch", NOTHING, why=why).to_json()
             end.say(f"nothing to do: {why}")
             return

@@ -57,6 +57,23 @@ def test_lost_parity_exits_4_with_the_rows_key_and_the_remedy(here: Call, begun:
     assert begun.rows("SELECT status, lifecycleStatus FROM AiAnalysisJob WHERE id = 'c000002'") == [("completed", "locked")]
 
 
+def test_run_and_status_tell_of_parity_that_was_found_lost_until_a_look_is_clean(here: Call, begun: App) -> None:
+    begun.run(FAULT)
+    here("watch", PLAN, *WHO, "--no-prefect")
+    run = ("run", PLAN, *WHO, "--no-prefect")
+
+    answer, told = here(*run, "--json"), here(*run).text
+
+    (warning,) = answer.document["warnings"]
+    assert (answer.code, answer.document["outcome"], warning["check"]) == (0, "nothing to do", "parity")
+    assert "warning [parity] table AiAnalysisJob: the parity watch of " in told
+    assert "found 1 rows that differ, and none was clean since" in here("status", PLAN, "--json").document["next"]
+    begun.run("UPDATE AiAnalysisJob SET lifecycleStatus = 'succeeded' WHERE id = 'c000002'")
+    here("watch", PLAN, *WHO, "--no-prefect")
+    assert here(*run, "--json").document["warnings"] == []
+    assert here("status", PLAN, "--json").document["next"].startswith("cleanup, when the old application is gone")
+
+
 def test_before_a_rollout_there_is_nothing_to_watch_and_no_ledger_is_made(here: Call, seeded: App) -> None:
     before = standing(seeded)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -136,9 +137,10 @@ def test_on_a_pipe_a_line_is_said_for_each_change_and_nothing_twice(begun: App, 
             lines.append(line.strip())
             if "next: " in line and not any("verify: undone" in one for one in lines):
                 begun.run("UPDATE _rollout_phase SET state = 'undone' WHERE phase = 'verify'")
-                begun.run("INSERT INTO _rollout_event (run_id, table_schema, table_name, plan_id, at, phase, direction, step, outcome, "
-                          "detail) VALUES ('-', DATABASE(), 'AiAnalysisJob', %s, UTC_TIMESTAMP(3), 'verify', 'back', 'a step', 'done', "
-                          "'{}')", PLAN)
+                for step, detail in (("a step", {"by": "nobody"}), ("gate", {"by": "eve", "why": "it is due"})):
+                    begun.run("INSERT INTO _rollout_event (run_id, table_schema, table_name, plan_id, at, phase, direction, step, outcome, "
+                              "detail) VALUES ('-', DATABASE(), 'AiAnalysisJob', %s, UTC_TIMESTAMP(3), 'verify', 'back', %s, 'done', %s)",
+                              PLAN, step, json.dumps(detail))
             if "verify: undone" in line:
                 other.close()
     finally:
@@ -147,7 +149,8 @@ def test_on_a_pipe_a_line_is_said_for_each_change_and_nothing_twice(begun: App, 
     told = [line.partition(" ")[2] for line in lines]
     assert told[0].startswith("watching ")
     assert len([line for line in told if line == "4. verify: undone"]) == 1
-    assert [line for line in told if line.endswith("rollback of verify: a step, done")]
+    assert [line for line in told if line == "rollback of verify: a step, done"]
+    assert [line for line in told if line == "rollback of verify: gate, done by eve: it is due"]
     assert [line for line in told if line.startswith("bob on here is dead")]
     assert len(told) == len(set(told)), told
     assert "\x1b" not in "".join(lines)

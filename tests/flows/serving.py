@@ -114,9 +114,33 @@ class Serving:
 
     def artifact(self, flow_run: Any, key: str) -> str:
         """What the run's page of that key says."""
+        return str(next(one["data"] for one in self._artifacts(flow_run) if one["key"] == key))
+
+    def artifacts(self, flow_run: Any) -> list[str]:
+        """The keys of all that the run left."""
+        return [str(one["key"]) for one in self._artifacts(flow_run)]
+
+    def _artifacts(self, flow_run: Any) -> list[dict[str, Any]]:
         asked = {"limit": 200, "artifacts": {"flow_run_id": {"any_": [str(flow_run)]}}}
-        found = self.client.request("POST", "/artifacts/filter", json=asked).json()
-        return str(next(one["data"] for one in found if one["key"] == key))
+        return list(self.client.request("POST", "/artifacts/filter", json=asked).json())
+
+    def runs_of(self, flow: str) -> list[Any]:
+        """All flow runs of that flow."""
+        from prefect.client.schemas.filters import FlowFilter, FlowFilterName
+
+        return list(self.client.read_flow_runs(flow_filter=FlowFilter(name=FlowFilterName(any_=[flow]))))
+
+    def now(self, flow_run: Any) -> None:
+        """A scheduled run is to begin at once."""
+        from prefect.states import Scheduled
+
+        self.client.set_flow_run_state(flow_run, Scheduled(), force=True)
+
+    def cancel(self, flow_run: Any) -> None:
+        """As the button in the UI does with a run that has no process."""
+        from prefect.states import Cancelling
+
+        self.client.set_flow_run_state(flow_run, Cancelling(message="not today"))
 
     def answer(self, flow_run: Any, **run_input: Any) -> Any:
         """What Prefect's API says to an answer."""

@@ -14,8 +14,8 @@ from flows.conductor import PlainConductor
 from flows.gates import Approval, Decision
 from flows.params import RollbackRequest, RunRequest, Target, Through
 from flows.standing import standing
-from steps import approvals, cleanup_conditions, plan_loader, waits
-from steps.approvals import Answered
+from steps import approving, cleanup_conditions, plan_loader, waits
+from steps.approving import Answered
 from steps.errors import ApprovalMissing, GateClosed, Refused, Rejected, RolledBack, Stopped, WaitingForPerson
 from steps.ledger import Event
 from steps.phase import Phase
@@ -41,7 +41,7 @@ def run(stage: Stage, through: Through = Through.DEPLOY, by: str = "ann", accept
 
 def answered(stage: Stage, phase: Phase = Phase.DEPLOY, by: str = "ben", *, approve: bool = True,
              accepted: tuple[str, ...] = ()) -> Answered:
-    return approvals.answer(rollout(stage, by), phase, by, "looks good", approve=approve, unmet=cleanup_conditions.unmet,
+    return approving.answer(rollout(stage, by), phase, by, "looks good", approve=approve, unmet=cleanup_conditions.unmet,
                             accepted=frozenset(accepted))
 
 
@@ -102,7 +102,13 @@ def test_it_is_asked_once_by_each_who_runs_it(stage: Stage) -> None:
     for by in ("ann", " BEN "):
         with pytest.raises(Refused, match="four_eyes wants somebody else"):
             answered(stage, by=by)
-    assert trail(stage) == ["waiting", "waiting"]
+    with pytest.raises(Refused, match="four_eyes wants somebody else"):
+        answered(stage, by="ann")  # the same again is on record once
+    assert trail(stage) == ["waiting", "waiting", "refused", "refused"]
+    refused = stage.app.rows("SELECT detail->>'$.by', detail->>'$.decision', detail->>'$.why' FROM _rollout_event "
+                             "WHERE outcome = 'refused'")
+    assert [row[:2] for row in refused] == [("ann", "approve"), (" BEN ", "approve")]
+    assert all(row[2].startswith("looks good; refused: approval by ") for row in refused)
     assert answered(stage, by="carl").outcome == "approved"
     assert run(stage).did == ["deploy"]
 
@@ -179,7 +185,7 @@ def test_a_rejection_is_final_for_what_was_asked_and_the_next_run_asks_anew(stag
     with pytest.raises(ApprovalMissing) as second:
         run(stage, by="carl")
     assert first.value.gate["gate"] != second.value.gate["gate"]
-    assert (trail(stage), states(stage)) == (["waiting", "rejected", "waiting"], {"pre_deploy": "done"})
+    assert (trail(stage), states(stage)) == (["waiting", "rejected", "refused", "waiting"], {"pre_deploy": "done"})
 
 
 def test_a_yes_that_was_not_used_can_be_taken_back(stage: Stage) -> None:
@@ -225,7 +231,7 @@ def test_only_the_plans_approvers_count_also_for_the_one_who_runs_cleanup(stage:
 
     assert run(stage, Through.CLEANUP, by="ben", accepted=ACCEPTED).did == ["cleanup"]
     assert "`status`" not in stage.app.create_table("job")
-    assert trail(stage, "cleanup") == ["waiting", "approved", "opened"]
+    assert trail(stage, "cleanup") == ["waiting", "refused", "approved", "opened"]
     detail = json.loads(stage.app.value("SELECT detail FROM _rollout_event WHERE phase = 'cleanup' AND outcome = 'approved'"))
     assert (detail["by"], detail["himself"]) == ("ben", "--accept cleanup")
 
@@ -253,7 +259,7 @@ def test_cleanup_is_approved_only_while_its_conditions_hold_or_all_the_same(stag
     with pytest.raises(Refused, match=r"less than cleanup.min_age_s.*3 rows disagree") as refused:
         answered(stage, Phase.CLEANUP)
     assert "--accept cleanup-unready" in refused.value.remedy
-    assert trail(stage, "cleanup") == ["waiting"]
+    assert trail(stage, "cleanup") == ["waiting", "refused"]
 
     answered(stage, Phase.CLEANUP, accepted=("cleanup-unready",))
     with pytest.raises(GateClosed, match=r"less than cleanup.min_age_s") as young:  # approved, and still too early
@@ -274,7 +280,9 @@ def test_who_runs_cleanup_approves_it_himself_only_while_its_conditions_hold_or_
         run(stage, Through.CLEANUP, accepted=accepted)
     assert "add --accept cleanup-unready, or " in closed.value.remedy
     assert (trail(stage, "cleanup"), stage.exit_code(), "`status`" in stage.app.create_table("job")) == (["waiting"], 4, True)
-    assert stage.standing()["next"].endswith(f"{stage.folder} cleanup --by NAME --reason WHY --accept cleanup-unready")
+    now = stage.standing()
+    assert now["gates"][0]["calls"][0] == f"rollout approve {stage.folder} cleanup --by NAME --reason WHY --accept cleanup-unready"
+    assert "found 3 rows that differ, and none was clean since; `rollout watch" in now["next"]  # what is broken comes first
 
     run(stage, Through.CLEANUP, accepted=(*accepted, "cleanup-unready"))
     assert trail(stage, "cleanup") == ["waiting", "approved", "opened"]

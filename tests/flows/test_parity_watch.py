@@ -503,7 +503,7 @@ def test_the_form_asks_for_nothing_that_a_look_does_not_need() -> None:
 
 
 def test_runs_whose_time_has_come_are_resumed_and_one_that_cannot_be_holds_up_no_other(soaking: Stage) -> None:
-    from flows.parity_watch import Suspended, reopen
+    from flows.reopening import Suspended, reopen
 
     waiting = [Suspended("run-1", "gate-1", "outside its window"), Suspended("run-2", "gate-2"), Suspended("run-3", "gate-3")]
     asked: list[tuple[str, str]] = []

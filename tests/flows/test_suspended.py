@@ -189,3 +189,60 @@ def test_an_answer_that_comes_too_late_fails_the_run_and_the_same_command_asks_a
     assert serving.answer(again, decision="approve", approver="ben", reason="now").status.value == "ACCEPT"
     assert serving.ended(again).message == "done: deploy"
     assert states(stage) == {"pre_deploy": "done", "deploy": "done"}
+
+
+def test_a_run_that_waits_for_time_alone_goes_on_by_a_visit_that_is_scheduled_for_then(serving: Serving, stage: Stage, shell: Call) -> None:
+    gated(stage, "")
+    assert shell("run", str(stage.folder), "--through", "deploy", "--no-prefect", "--by", "ann", "--reason", "x").code == 0
+    gated(stage, 'soak = { deploy = 3600 }\napprove = ["backfill"]')
+    flow_run = serving.begun(through="backfill")
+    asked = serving.suspended(flow_run)
+    assert serving.answer(flow_run, decision="approve", approver="ben", reason="tonight").status.value == "ACCEPT"
+
+    text, _ = serving.asked(flow_run, serving.suspended(flow_run, asked))
+
+    assert "Once the time has come, it goes on by itself at " in text
+    assert "- approved by ben at " in text
+    visit = next(run for run in serving.runs_of("parity_watch") if run.state.is_scheduled() and run.parameters["request"]["plan"] == str(
+        stage.folder))
+    due = datetime.fromisoformat(stage.app.value("SELECT detail->>'$.opens_at' FROM _rollout_event WHERE detail->>'$.needs' = 'time'"))
+    assert timedelta(0) < visit.state.state_details.scheduled_time - due < timedelta(seconds=60)
+
+    serving.now(visit.id)  # too early: it schedules another one
+    later = until(lambda: next((run for run in serving.runs_of("parity_watch") if run.state.is_scheduled()
+                                and run.parameters["request"]["plan"] == str(stage.folder)), None))
+    assert (serving.ended(visit.id).name, serving.state(flow_run).name) == ("NothingToDo", "Suspended")
+    stage.app.run("UPDATE _rollout_phase SET at = at - INTERVAL 2 HOUR, detail = JSON_REMOVE(detail, '$.by_tool_clock') "
+                  "WHERE phase = 'deploy'")
+    stage.app.run("DELETE FROM _rollout_event WHERE outcome = 'soaking'")
+    serving.now(later.id)
+
+    assert serving.ended(flow_run).message == "done: backfill"
+    assert states(stage)["backfill"] == "done"
+    assert outcomes(stage) == ["waiting", "approved", "waiting", "resumed", "opened"]
+    assert stage.app.rows("SELECT detail->>'$.by', detail->>'$.why' FROM _rollout_event WHERE outcome = 'resumed'") == [
+        ("parity_watch", "its time has come")]
+    summary = serving.artifact(flow_run, "small-summary")
+    assert ("approved, " in summary, "by **ben**: tonight" in summary) == (True, True)
+    assert sorted(key for key in serving.artifacts(flow_run) if key in ("small-plan", "small-summary")) == ["small-plan", "small-summary"]
+    assert "tries of this phase" not in serving.artifact(flow_run, "small-3-backfill")
+
+
+def test_a_question_whose_run_is_cancelled_in_prefect_is_withdrawn_on_record(serving: Serving, stage: Stage, shell: Call) -> None:
+    gated(stage, 'approve = ["deploy"]')
+    flow_run = serving.begun(through="deploy")
+    serving.suspended(flow_run)
+    look = ("watch", str(stage.folder), "--by", "carl", "--reason", "what waits?", "--json")
+    assert shell(*look).code == 0
+    assert outcomes(stage) == ["waiting"]
+
+    serving.cancel(flow_run)
+    assert [shell(*look).code, shell(*look).code] == [0, 0]
+
+    assert outcomes(stage) == ["waiting", "withdrawn"]
+    why = str(stage.app.value("SELECT detail->>'$.why' FROM _rollout_event WHERE outcome = 'withdrawn'"))
+    assert f"flow run {flow_run}, which asked, was cancelled in Prefect" in why
+    refused = shell("approve", str(stage.folder), "deploy", "--by", "ben", "--reason", "go", "--json")
+    assert (refused.code, states(stage)) == (3, {"pre_deploy": "done"})
+    again = serving.begun(through="deploy")
+    assert "was withdrawn: flow run" in serving.asked(again, serving.suspended(again))[0]

@@ -66,7 +66,7 @@ def test_a_gate_that_time_opens_asks_nobody() -> None:
     told = of_ledger(gate("waiting", needs="time", reasons=["outside its window"], opens_at="2026-12-01T02:00:00+00:00"), "small")
 
     assert told is not None
-    assert told.remedy.startswith("it opens at 2026-12-01T02:00:00+00:00: then the same command goes on")
+    assert told.remedy.startswith("it opens at 2026-12-01T02:00:00+00:00: a suspended run goes on by itself then")
 
 
 @pytest.mark.parametrize(("outcome", "what"), [("approved", "by eve: seen it"), ("rejected", "by eve: seen it"), ("expired", "seen it")])

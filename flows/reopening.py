@@ -1,0 +1,87 @@
+"""
+Suspended runs, looked after from outside: who goes on since the time has come, when somebody looks next, and who was cancelled meanwhile.
+
+Best effort: the ledger decides what a run may do, and one that is resumed too early meets its gate again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from flows import api, suspended, visits
+from steps import approvals, clocks, expiry, gate_times
+from steps.approvals import TIME, WAITING, WITHDRAWN
+from steps.rollout import Rollout
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
+
+
+@dataclass(frozen=True)
+class Suspended:
+    """A flow run that waits for a change window or a soak alone, and nobody's word; *closed* says why the gate is shut still."""
+
+    flow_run: str
+    gate: str
+    closed: str = ""
+
+
+def waiting_for_time(rollout: Rollout) -> list[Suspended]:
+    """Runs that wait at a gate which nobody has to answer, as the ledger has them, with what their gate still waits for."""
+    now = clocks.now(rollout.session)
+    return [Suspended(gate.flow_runs[-1], gate.id, "; ".join(wait.reason for wait in gate_times.of(rollout, gate.phase, now)))
+            for gate in approvals.open_now(rollout) if gate.state == WAITING and gate.needs == TIME and gate.flow_runs]
+
+
+def _resume(flow_run: str, _gate: str) -> None:
+    found = suspended.resume([flow_run], {"reason": visits.ITS_TIME})
+    if not found.runs:
+        raise api.CockpitTrouble(found.trouble or "it is not suspended any more")
+
+
+def reopen(rollout: Rollout, waiting: Callable[[Rollout], Iterable[Suspended]] = waiting_for_time,
+           resume: Callable[[str, str], None] = _resume) -> list[str]:
+    """
+    Resume each flow run of *waiting* whose gate is open now by *resume* (flow run, gate); return those that were.
+
+    A run that cannot be resumed is tried again at the next look, and one that somebody has resumed meanwhile is left alone by Prefect.
+    """
+    resumed = []
+    for run in waiting(rollout):
+        if run.closed:
+            continue
+        try:
+            resume(run.flow_run, run.gate)
+        except Exception as trouble:  # noqa: BLE001  # whatever the cockpit's trouble is, the next look tries again
+            log.warning("a flow run could not be resumed", flow_run=run.flow_run, gate=run.gate, reason=api.told(trouble))
+            continue
+        log.info("resumed", flow_run=run.flow_run, gate=run.gate)
+        resumed.append(run.flow_run)
+    return resumed
+
+
+def visit_again(rollout: Rollout) -> None:
+    """For each gate that time alone will open, see to it that somebody looks then. Safe to repeat; inside a flow run only."""
+    now = clocks.now(rollout.session)
+    for gate in approvals.open_now(rollout):
+        if gate.state == WAITING and gate.needs == TIME and gate.flow_runs:
+            opens = gate_times.opens_at(gate_times.of(rollout, gate.phase, now))
+            if opens:
+                visits.schedule(gate.id, opens, now)
+
+
+def withdraw(rollout: Rollout, cancelled: Callable[[list[str]], bool] = suspended.cancelled) -> list[str]:
+    """
+    Put on record which questions nobody waits for any more: whoever asked them was a run that somebody cancelled in Prefect.
+
+    The next run asks anew. A question that a shell asked, too, stays; so does one of which Prefect cannot say.
+    """
+    told = []
+    for gate in approvals.open_now(rollout):
+        if gate.state == WAITING and gate.flow_runs and len(gate.flow_runs) == len(gate.askers) and cancelled(gate.flow_runs):
+            why = f"{expiry.what(gate)} was withdrawn: flow run {', '.join(gate.flow_runs)}, which asked, was cancelled in Prefect"
+            expiry.on_record(rollout, gate, WITHDRAWN, why)
+            told.append(f"gate of {gate.phase.value}: {why}")
+    return told

@@ -1,0 +1,129 @@
+"""
+A yes or a no to what waits at a gate: whether it counts, and what is on record of it. Also what does not count is on record.
+
+An answer to what nobody asked, to what was answered or used, or that comes too late, changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from steps import approvals, clocks
+from steps.approvals import (
+    APPROVAL,
+    APPROVED,
+    LATE,
+    NOT_COUNTED,
+    OPENED,
+    REFUSED,
+    REJECTED,
+    TOLD,
+    UNREADY,
+    WAITING,
+    Gate,
+    later,
+    latest,
+    read,
+    record,
+    same_person,
+    until,
+)
+from steps.errors import Refused
+from steps.ledger import Ledger
+from steps.phase import Phase
+from steps.rollout import Rollout
+
+
+def refuse_approver(rules: dict[str, Any], askers: list[str], by: str) -> None:
+    """
+    Raises:
+        Refused: *by* is not among the plan's approvers, or asked himself where four eyes are wanted.
+    """
+    names = rules.get("approvers") or []
+    if names and not any(same_person(by, name) for name in names):
+        raise Refused(f"approval by {by}", f"does not count: gates.approvers are {', '.join(names)}", "one of them has to approve")
+    if rules.get("four_eyes") and any(same_person(by, asker) for asker in askers):
+        raise Refused(f"approval by {by}", "does not count: gates.four_eyes wants somebody else than who asked",
+                      "somebody else has to approve")
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What an answer came to: its *outcome* (`approved`, `rejected`, `too late` or `nothing to do`), and *said* in words."""
+
+    outcome: str
+    said: str
+    gate: Gate
+
+
+def answer(rollout: Rollout, phase: Phase, by: str, reason: str, *, approve: bool, unmet: Callable[[Rollout], list[str]],
+           accepted: frozenset[str] = frozenset(), gate_id: str | None = None) -> Answered:
+    """
+    Answer what waits for *phase*, or *gate_id* alone. The same answer again, or one that comes too late to matter, changes nothing and
+    says so; a yes that was not used yet can be taken back. Who was refused, and why, is on record where somebody had asked.
+
+    Raises:
+        Refused: nobody asked, it was asked too long ago, *by* may not, or *unmet* conditions of cleanup are left and `cleanup-unready`
+            is not accepted. The gate is as it was.
+    """
+    gate = latest(read(rollout.ledger), phase, APPROVAL)
+    try:
+        return _answered(rollout, phase, gate, by, reason, approve=approve, unmet=unmet, accepted=accepted, gate_id=gate_id)
+    except Refused as refused:
+        if gate and not gate_id:  # a form's answer closes its question, and who asked in it says so
+            rollout.ledger.run_id = gate.run_id
+            _once(rollout, gate, REFUSED, by, f"{reason}; refused: {refused.subject} {refused.reason}", approve=approve)
+        raise
+
+
+def _answered(rollout: Rollout, phase: Phase, gate: Gate | None, by: str, reason: str, *, approve: bool,
+              unmet: Callable[[Rollout], list[str]], accepted: frozenset[str], gate_id: str | None) -> Answered:
+    ledger, now = rollout.ledger, clocks.now(rollout.session)
+    again = f"`rollout run {rollout.plan.called}{' --through cleanup' if phase is Phase.CLEANUP else ''}` asks"
+    if gate is None:
+        raise Refused(f"gate of {phase.value}", "nobody has asked for this phase yet", f"{again}; nothing was done")
+    if gate_id and gate.id != gate_id:
+        raise Refused(f"gate of {phase.value}", "was asked anew since", "answer what is asked now; nothing was done")
+    if gate.state in (OPENED, REJECTED, TOLD) or (gate.state == APPROVED and approve and not gate.over(now)):
+        if approve and gate.state in (REJECTED, TOLD):
+            raise Refused(f"gate of {phase.value}", f"was rejected: {_by(gate)}", f"{again} anew; nothing was done")
+        used = "was approved and used: the phase has begun" if gate.state == OPENED else f"is {gate.state} already"
+        said = f"gate of {phase.value} {used}{': ' + _by(gate) if _by(gate) else ''}"
+        if gate.state == OPENED and not approve:
+            _once(rollout, gate, NOT_COUNTED, by, f"{reason}; too late: {said}", approve=False)
+            return Answered(LATE, f"{said}; your no is on record, and takes nothing back", gate)
+        return Answered("nothing to do", said, gate)
+    if gate.state not in (WAITING, APPROVED) or gate.over(now):
+        raise Refused(f"gate of {phase.value}", f"waits no longer: it was asked at {gate.since} and held until "
+                      f"{gate.until.shown}{clocks.difference(now)}", f"{again} anew; nothing was done")
+    ledger.run_id = gate.run_id  # the audit trail shows the answer where it was asked
+    if not approve:
+        record(rollout, phase, REJECTED, gate=gate.id, by=by, why=reason)
+        return Answered(REJECTED, f"{phase.value} is rejected; {again} anew", _now(ledger, gate))
+    refuse_approver(gate.detail, gate.askers, by)
+    missing = unmet(rollout) if phase is Phase.CLEANUP else []
+    if missing and UNREADY not in accepted:
+        raise Refused("gate of cleanup", f"conditions are not met: {'; '.join(missing)}", f"wait for them, or approve all the same with "
+                      f"--accept {UNREADY}; nothing was done")
+    ends = until(rollout, later(now, gate.detail.get("opens_at")))
+    record(rollout, phase, APPROVED, gate=gate.id, by=by, why=reason, **ends, **({"unmet": missing} if missing else {}))
+    held = _now(ledger, gate)
+    return Answered(APPROVED, f"{phase.value} is approved until {held.until.shown}", held)
+
+
+def _once(rollout: Rollout, gate: Gate, outcome: str, by: str, why: str, *, approve: bool) -> None:
+    """Record an answer that does not count; the same of the same person once."""
+    known = [(told.get("by"), told.get("why")) for _, _, _, _, was, told in approvals.rows(rollout.ledger)
+             if was == outcome and told["gate"] == gate.id]
+    if (by, why) not in known:
+        record(rollout, gate.phase, outcome, gate=gate.id, by=by, why=why, decision="approve" if approve else "reject")
+
+
+def _now(ledger: Ledger, gate: Gate) -> Gate:
+    return next(one for one in read(ledger) if one.id == gate.id)
+
+
+def _by(gate: Gate) -> str:
+    return f"by {gate.answer['by']} at {gate.answered_at}: {gate.answer.get('why', '')}" if gate.answer.get("by") else ""
