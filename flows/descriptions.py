@@ -27,7 +27,8 @@ PARITY_WATCH = """
 **Look**: one look of the weeks of shadow write: exact parity within a budget of seconds, triggers, drift, who still writes the old side,
 and whether cleanup's conditions hold. Changes nothing, holds nothing up. Runs that are suspended for a change window or a soak go on.
 
-Its schedule is off: set its parameters and switch it on when the soak begins.
+Its schedule is off: set its parameters and switch it on when the soak begins. One run of it is scheduled by itself for the time at which
+a gate opens that a suspended run waits at.
 
 **How runs end:** `Completed` · `NothingToDo`: no soak to watch · `ParityLost`, `ParityUnseen`: look at the run's message.
 """

@@ -34,10 +34,11 @@ from steps.target import Target
 cockpit.prepare()
 
 from prefect.context import FlowRunContext  # noqa: E402  # only after the settings above
+from prefect.exceptions import Pause  # noqa: E402
 from prefect.flow_runs import suspend_flow_run  # noqa: E402
 from prefect.input import RunInput, keyset_from_base_key  # noqa: E402
 
-from flows import visits  # noqa: E402
+from flows import asleep, visits  # noqa: E402
 
 Said = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"\S")]
 CONFIRMATION = "confirmation"
@@ -127,6 +128,9 @@ def _suspended(asked: Asked, closed: Stopped) -> Any:
     """The answer; where there is none yet the process ends here, with nothing held. An API that is away ends the run as in a shell."""
     try:
         return suspend_flow_run(wait_for_input=asked.model, timeout=asked.timeout_s, key=asked.key)
+    except Pause:
+        asleep.tell()
+        raise
     except (RolloutError, Cancelled):
         raise
     except Exception:  # noqa: BLE001  # whatever the cockpit's trouble is, the gate is closed and on record

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 import yaml
 
-from flows import automations
+from flows import asleep, automations
 from flows.params import RollbackRequest, RunRequest, Target, Through
 from flows.watching import WatchRequest
 from steps.errors import Refused
 from tests.flows.deploy_stage import CLEANUP, ROOT, Stage
+from tests.flows.serving import until
 from tests.flows.stream import Receiver, as_a_worker_has_it, receiving
 
 pytestmark = pytest.mark.timeout(400)  # a beat that does not come is waited for, and Prefect's command line is started once a file
@@ -136,6 +137,22 @@ def somebody_elses(client: Any) -> Any:
     return made.id
 
 
+def sleeper(client: Any, *, says_so: bool) -> Any:
+    """A run of ours that is suspended, and whose last beat came after that."""
+    from prefect import flow
+    from prefect.states import Running, Suspended
+
+    deployment = client.create_deployment(flow_id=client.create_flow(flow(lambda: None, name="rollout")), name="sleeper")
+    made = client.create_flow_run_from_deployment(deployment, tags=["mysql-rollout"])
+    client.set_flow_run_state(made.id, Running(), force=True)
+    client.set_flow_run_state(made.id, Suspended(timeout_seconds=3600), force=True)
+    beat = asleep.event(str(made.id), made.name, str(made.flow_id), "rollout", made.tags) | {"event": "prefect.flow-run.heartbeat"}
+    client.request("POST", "/events", json=[beat])
+    if says_so:
+        client.request("POST", "/events", json=[asleep.event(str(made.id), made.name, str(made.flow_id), "rollout", made.tags)])
+    return made.id
+
+
 def test_a_run_that_dies_without_a_word_is_marked_crashed_and_told(told: Receiver, served: Stage) -> None:
     from prefect.client.orchestration import get_client
 
@@ -152,7 +169,7 @@ def test_a_run_that_dies_without_a_word_is_marked_crashed_and_told(told: Receive
         while not begun.exists() or phase() != "2. deploy":
             assert process.poll() is None
             threading.Event().wait(0.2)
-        foreign = somebody_elses(client)
+        foreign, sleeps, beats_last = somebody_elses(client), sleeper(client, says_so=True), sleeper(client, says_so=False)
     process.send_signal(signal.SIGKILL)
     process.wait()
     go.touch()
@@ -165,6 +182,8 @@ def test_a_run_that_dies_without_a_word_is_marked_crashed_and_told(told: Receive
     with get_client(sync_client=True) as client:
         (flow_run,) = [one for one in client.read_flow_runs() if one.name == f"rollout {served.folder} by ann"]
         assert client.read_flow_run(foreign).state.name == "Running"
+        until(lambda: client.read_flow_run(beats_last).state.name == "Crashed")  # what a run that is suspended has to keep from itself
+        assert client.read_flow_run(sleeps).state.name == "Suspended"
     assert (flow_run.state.type, flow_run.state.name) == ("CRASHED", "Crashed")
 
 

@@ -10,6 +10,7 @@ import pytest
 from steps.target import ENVIRONMENT
 from tests.cli.calling import Call, caller
 from tests.cli.conftest import quiet_afterwards  # noqa: F401  # used by being here
+from tests.flows import stream
 from tests.flows.deploy_stage import CLEANUP, Stage
 from tests.flows.nothing_held import nothing_held
 from tests.flows.serving import Serving, until
@@ -44,6 +45,8 @@ def test_a_gate_outlives_the_runner_and_only_a_whole_answer_of_one_who_may_opens
     waits = serving.suspended(flow_run)
 
     assert (waits.name, states(stage), nothing_held(stage)) == ("Suspended", {}, [])
+    (sign,) = stream.told("mysql-rollout.asleep", f"prefect.flow-run.{flow_run}", 1)
+    assert "prefect.tag.mysql-rollout" in [one["prefect.resource.id"] for one in sign["related"]]
     text, schema = serving.asked(flow_run, waits)
     assert "ADD COLUMN `state` VARCHAR(32) NOT NULL DEFAULT 'pending'" in text
     assert "| 010_add_state | INSTANT | an instant |" in text
