@@ -154,6 +154,7 @@ def _gate(rollout: Rollout, closed: GateClosed) -> Asked:
         text = page(rollout, closed, _who_resumes(rollout, closed.gate))
         return Asked(gate_id, Resumption.with_initial_data(description=text), seconds,
                      lambda desk, answer: _resumed(desk, phase, gate_id, answer.reason))
+    visits.schedule(gate_id, clocks.recorded(closed.gate["until"], None).server, clocks.now(rollout.session))  # says that nobody answered
     model, text = CleanupApproval if phase is Phase.CLEANUP else Approval, page(rollout, closed)
     return Asked(gate_id, model.with_initial_data(description=text), seconds, lambda desk, answer: _answered(desk, phase, gate_id, answer))
 
