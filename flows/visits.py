@@ -26,7 +26,7 @@ from prefect.states import Scheduled  # noqa: E402
 
 WATCH = "parity_watch"
 ITS_TIME = "its time has come"
-AFTER_S = 2
+AFTER_S, AGAIN_AFTER_S = 2, 300
 WITHIN_S = 10.0
 NOBODY = "it is resumed by `rollout watch`, by a schedule of parity_watch, or by a person here"
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
@@ -37,11 +37,12 @@ def schedule(gate_id: str, opens: datetime, now: Moment) -> str:
     Schedule a visit shortly after *opens*, once for the same gate and minute; says in words who resumes the run then.
 
     Of the deployment in the same work pool as this flow run's, with its plan and database. A visit that comes too early, since clocks
-    differ, schedules another one. Raises nothing.
+    differ, schedules another one after :data:`AGAIN_AFTER_S`. Raises nothing.
     """
     try:
         with api.client(WITHIN_S) as client:
-            due = datetime.now(UTC) + timedelta(seconds=AFTER_S) + max(timedelta(0), opens - now.server)
+            left = opens - now.server
+            due = datetime.now(UTC) + (left + timedelta(seconds=AFTER_S) if left > timedelta(0) else timedelta(seconds=AGAIN_AFTER_S))
             if _scheduled(client, gate_id, due):
                 return f"it goes on by itself at {second(due.isoformat())} (UTC): a visit of {WATCH} is scheduled for then"
     except Exception as trouble:  # noqa: BLE001  # whatever the cockpit's trouble is, the run waits all the same
@@ -69,7 +70,7 @@ def _watches(client: SyncPrefectClient) -> list[DeploymentResponse]:
 
 
 def _request(asked: Any) -> dict[str, Any]:
-    """The same plan on the same database; the run's own person, since the run waits for them."""
+    """The same plan on the same database."""
     known = asked if isinstance(asked, dict) else asked.model_dump(mode="json")
-    kept = {name: known[name] for name in ("plan", "database", "settings", "by") if known.get(name)}
-    return kept | {"reason": "the time of a gate has come"}
+    kept = {name: known[name] for name in ("plan", "database", "settings") if known.get(name)}
+    return kept | {"by": "parity watch", "reason": "the time of a gate has come, or of its question"}

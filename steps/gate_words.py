@@ -35,5 +35,6 @@ def in_words(gate: dict[str, Any]) -> str:
     if gate["state"] == WAITING:
         opens = f"; opens {gate['opens_at']}" if gate["opens_at"] else ""
         return f"waits for {'an approval' if gate['needs'] == APPROVAL else 'its time'}, {asked}{opens}; until {gate['until']}"
-    by = f" by {gate['answered_by']}: {gate['answered_why']}" if gate["answered_by"] and gate["needs"] == APPROVAL else ""
-    return f"{gate['state']}{by}, {asked}"
+    why = f": {gate['answered_why']}" if gate["answered_why"] else ""
+    by = f" by {gate['answered_by']}" if gate["answered_by"] and (why or gate["needs"] == APPROVAL) else ""
+    return f"{gate['state']}{by}{why}, {asked}"
