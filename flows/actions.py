@@ -11,7 +11,7 @@ from flows.conductor import Conductor
 from flows.desk import desk
 from flows.params import Request, RollbackRequest, RunRequest, Target
 from flows.repeated import repeated
-from steps import acknowledged, catalogue, checks, ddl, end_blockers, failover, handover, parity_looks, pre_deploy, reckoning, room
+from steps import acknowledged, catalogue, checks, ddl, end_blockers, expiry, failover, handover, parity_looks, pre_deploy, reckoning, room
 from steps.errors import Busy, FindingsRefused, Refused, Stopped, WrongUsage
 from steps.lock_waits import holder_named
 from steps.mysql import VALUE
@@ -131,6 +131,7 @@ def _rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor, ph
     conduct.planned(rollout, phases, warnings, back=True)
     with owned(rollout, "rollback", _options(request, conduct)), holder_named(rollout):
         reckoning.settle(rollout, back=True)
+        expiry.withdraw_all(rollout)
         failover.on_record(rollout)
         acknowledged.on_record(rollout, warnings)
         ways_back.backward(rollout, conduct, phases, drop_added=request.drop_added)

@@ -2,30 +2,26 @@
 The typed pause: a run of a deployment that meets a closed gate, or needs a person's word, is suspended, and asks in the Prefect UI.
 
 Everything is released and on record by then; the suspended run has no process and holds nothing. Resumed, its body starts from the
-top, meets the same gate, and gets the answer by the gate's id; the ledger decides whether that answer counts. Validation is the
-server's: no field that decides has a default, so an empty resume is refused.
+top, and hears first what was answered (:mod:`flows.hearing`); the ledger decides whether that counts, and the run meets its gate again.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
-from typing import Annotated, Any
-
-from pydantic import Field, StringConstraints
+from typing import Any
 
 from flows import actions, cockpit, events, soak
 from flows.gate_page import page
-from flows.params import Request
-from steps import approvals, approving, cleanup_conditions, clocks
-from steps.approvals import APPROVAL, LATE, NOT_COUNTED, REJECTED, RESUMED, TIME, TOLD, UNREADY, WAITING
+from flows.params import Request, RunRequest
+from steps import clocks
+from steps.approvals import APPROVAL
 from steps.cancellation import Cancelled
-from steps.errors import GateClosed, Refused, Rejected, RolloutError, Stopped, WaitingForPerson
+from steps.errors import GateClosed, RolloutError, Stopped, WaitingForPerson
 from steps.ledger import Event
+from steps.meanwhile import CONFIRMATION
 from steps.passes import Progress
 from steps.phase import Phase
 from steps.rollout import Rollout
@@ -36,47 +32,10 @@ cockpit.prepare()
 from prefect.context import FlowRunContext  # noqa: E402  # only after the settings above
 from prefect.exceptions import Pause  # noqa: E402
 from prefect.flow_runs import suspend_flow_run  # noqa: E402
-from prefect.input import RunInput, keyset_from_base_key  # noqa: E402
+from prefect.input import RunInput  # noqa: E402
 
-from flows import asleep, visits  # noqa: E402
-
-Said = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"\S")]
-CONFIRMATION = "confirmation"
-IN_PREFECT = "a person in Prefect"
-
-
-class Decision(StrEnum):
-    """Whether the phase may begin."""
-
-    APPROVE = "approve"
-    REJECT = "reject"
-
-
-class Approval(RunInput):
-    """What a person answers at a gate. Nothing that decides has a default."""
-
-    decision: Decision = Field(description="Whether the phase may begin. Rejected, the run ends, and the next run asks anew.")
-    approver: Said = Field(description="Who decides. Recorded in the audit trail.")
-    reason: Said = Field(description="Why. Recorded in the audit trail.")
-
-
-class CleanupApproval(Approval):
-    """The same for cleanup, which has conditions of its own."""
-
-    although_unready: bool = Field(default=False, description="Approve although conditions above are not met.")
-
-
-class Resumption(RunInput):
-    """What a person says who looks whether the time has come."""
-
-    reason: Said = Field(description="Why now. Recorded in the audit trail. Too early, the run is suspended again.")
-
-
-class Confirmation(RunInput):
-    """A person's word that something outside is so."""
-
-    confirmed_by: Said = Field(description="Who has seen that it is so. Recorded in the audit trail.")
-    note: Said = Field(description="What was seen, or the ticket. Recorded in the audit trail.")
+from flows import asleep, hearing, visits  # noqa: E402
+from flows.gate_forms import Approval, CleanupApproval, Confirmation, Resumption  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -102,6 +61,7 @@ def carried_out(request: Request, database: Target, confirm: Callable[[str], boo
 
     Raises: what *action* raises, and
         Rejected: a person has said no, here or from the command line.
+        Refused: what the run stood on was taken back while it was suspended.
         prefect.exceptions.Pause: the run is suspended.
     """
     if not in_deployment():
@@ -112,11 +72,10 @@ def carried_out(request: Request, database: Target, confirm: Callable[[str], boo
         with actions.desk(request, database, lambda what: words.get(what, False), told) as rollout:
             try:
                 with events.telling(rollout):
-                    _end_rejected(rollout, flow_run)
-                    _note_resumed(rollout, flow_run)
+                    hearing.heard(rollout, flow_run, forward=isinstance(request, RunRequest))
                     return action(rollout)
             except (GateClosed, WaitingForPerson) as waiting:
-                closed, asked = waiting, _asked(rollout, waiting, words)
+                closed, asked = waiting, _asked(rollout, waiting, words, flow_run)
         if asked is None:
             raise closed
         answer = _suspended(asked, closed)
@@ -137,15 +96,15 @@ def _suspended(asked: Asked, closed: Stopped) -> Any:
         raise closed from None
 
 
-def _asked(rollout: Rollout, closed: Stopped, words: dict[str, str]) -> Asked | None:
+def _asked(rollout: Rollout, closed: Stopped, words: dict[str, str], flow_run: str | None) -> Asked | None:
     if isinstance(closed, GateClosed):
-        return _gate(rollout, closed)
+        return _gate(rollout, closed, flow_run)
     if isinstance(closed, WaitingForPerson) and closed.question:
         return _question(rollout, closed, words)
     return None
 
 
-def _gate(rollout: Rollout, closed: GateClosed) -> Asked:
+def _gate(rollout: Rollout, closed: GateClosed, flow_run: str | None) -> Asked:
     phase, gate_id = Phase(closed.gate["phase"]), str(closed.gate["gate"])
     left = clocks.recorded(closed.gate["until"], None).server - clocks.now(rollout.session).server
     seconds = max(1, int(left.total_seconds()))
@@ -153,58 +112,17 @@ def _gate(rollout: Rollout, closed: GateClosed) -> Asked:
         soak.told(rollout)
         text = page(rollout, closed, _who_resumes(rollout, closed.gate))
         return Asked(gate_id, Resumption.with_initial_data(description=text), seconds,
-                     lambda desk, answer: _resumed(desk, phase, gate_id, answer.reason))
+                     lambda desk, answer: hearing.resumed(desk, phase, gate_id, answer.reason))
     visits.schedule(gate_id, clocks.recorded(closed.gate["until"], None).server, clocks.now(rollout.session))  # says that nobody answered
     model, text = CleanupApproval if phase is Phase.CLEANUP else Approval, page(rollout, closed)
-    return Asked(gate_id, model.with_initial_data(description=text), seconds, lambda desk, answer: _answered(desk, phase, gate_id, answer))
+    return Asked(gate_id, model.with_initial_data(description=text), seconds,
+                 lambda desk, answer: hearing.answered(desk, phase, gate_id, answer, flow_run))
 
 
 def _who_resumes(rollout: Rollout, gate: dict[str, Any]) -> str:
     """Who goes on with a run that nobody has to answer; where time alone opens its gate, a visit is scheduled for then."""
     opens = gate["opens_at"]
     return visits.schedule(str(gate["gate"]), datetime.fromisoformat(opens), clocks.now(rollout.session)) if opens else visits.NOBODY
-
-
-def _answered(rollout: Rollout, phase: Phase, gate_id: str, answer: Approval) -> None:
-    """
-    Into the ledger; a yes that may not count closes this question, and the next one says why.
-
-    Raises:
-        Rejected: a no that came too late for its question. This run, which asked, does nothing more.
-    """
-    accepted = rollout.accepted | ({UNREADY} if getattr(answer, "although_unready", False) else frozenset())
-    rejects = answer.decision is Decision.REJECT
-    try:
-        said = approving.answer(rollout, phase, answer.approver, answer.reason, approve=not rejects, unmet=cleanup_conditions.unmet,
-                                accepted=accepted, gate_id=gate_id)
-        if said.outcome != LATE:
-            return
-        late = said.said
-    except Refused as refused:
-        late = f"{refused.subject} {refused.reason}"
-        why = f"{answer.reason}; too late: {late}" if rejects else late
-        approvals.record(rollout, phase, NOT_COUNTED, gate=gate_id, by=answer.approver, why=why, decision=answer.decision.value,
-                         said=answer.reason)
-    if rejects:
-        raise Rejected(f"phase {phase.value}", f"was rejected by {answer.approver}: {answer.reason}; too late: {late}", "this run ends "
-                       f"here; see what stands with `rollout status {rollout.plan.called}`, and take it back with `rollout rollback`")
-
-
-def _note_resumed(rollout: Rollout, flow_run: str | None) -> None:
-    """Who resumed this run at a gate of time, and why: where the time has come nothing else asks for that answer any more."""
-    for gate in approvals.read(rollout.ledger):
-        if gate.state == WAITING and gate.needs == TIME and flow_run in gate.flow_runs:
-            with suppress(Exception):  # whatever the cockpit's trouble is, the gate itself asks for the answer once more
-                answer: Any = Resumption.load(keyset_from_base_key(f"suspended-{gate.id}"))
-                _resumed(rollout, gate.phase, gate.id, answer.reason)
-
-
-def _resumed(rollout: Rollout, phase: Phase, gate_id: str, reason: str) -> None:
-    gate = next((one for one in approvals.read(rollout.ledger) if one.id == gate_id), None)
-    if gate:
-        rollout.ledger.run_id = gate.run_id
-        by = visits.WATCH if reason == visits.ITS_TIME else IN_PREFECT
-        approvals.record(rollout, phase, RESUMED, gate=gate_id, by=by, why=reason)
 
 
 def _question(rollout: Rollout, waiting: WaitingForPerson, words: dict[str, str]) -> Asked:
@@ -221,16 +139,3 @@ def _question(rollout: Rollout, waiting: WaitingForPerson, words: dict[str, str]
         words[waiting.question] = answer.confirmed_by
 
     return Asked(key, Confirmation.with_initial_data(description=text), rollout.plan.gates.expires_s, take)
-
-
-def _end_rejected(rollout: Rollout, flow_run: str | None) -> None:
-    """
-    Raises:
-        Rejected: what this run has asked was rejected; once, so that a retry asks anew.
-    """
-    for gate in approvals.read(rollout.ledger):
-        if gate.state == REJECTED and flow_run in gate.flow_runs:
-            rollout.ledger.run_id = gate.run_id
-            approvals.record(rollout, gate.phase, TOLD, **{**gate.answer, "gate": gate.id})
-            raise Rejected(f"phase {gate.phase.value}", f"was rejected by {gate.answer['by']}: {gate.answer['why']}",
-                           "the next run asks anew")

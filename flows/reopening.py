@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 import structlog
 
 from flows import api, suspended, visits
 from steps import approvals, clocks, expiry, gate_times
-from steps.approvals import TIME, WAITING, WITHDRAWN
+from steps.approvals import TIME, WAITING, WITHDRAWN, Gate
+from steps.clocks import Moment
 from steps.rollout import Rollout
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
@@ -29,10 +31,24 @@ class Suspended:
 
 
 def waiting_for_time(rollout: Rollout) -> list[Suspended]:
-    """Runs that wait at a gate which nobody has to answer, as the ledger has them, with what their gate still waits for."""
+    """
+    Runs that wait at a gate which nobody has to answer, as the ledger has them, with what their gate still waits for: by the time that is
+    on record of it, whatever the plan at hand says. One that stood on what was taken back since is none of them.
+    """
     now = clocks.now(rollout.session)
-    return [Suspended(gate.flow_runs[-1], gate.id, "; ".join(wait.reason for wait in gate_times.of(rollout, gate.phase, now)))
-            for gate in approvals.open_now(rollout) if gate.state == WAITING and gate.needs == TIME and gate.flow_runs]
+    return [Suspended(gate.flow_runs[-1], gate.id, _closed(rollout, gate, now)) for gate in _of_time(rollout)]
+
+
+def _of_time(rollout: Rollout) -> list[Gate]:
+    return [gate for gate in approvals.open_now(rollout) if gate.state == WAITING and gate.needs == TIME and gate.flow_runs
+            and not approvals.went_back_since(rollout, gate.asked_number)]
+
+
+def _closed(rollout: Rollout, gate: Gate, now: Moment) -> str:
+    opens = gate.detail.get("opens_at")
+    if opens:
+        return "" if min(now.server, now.tool) >= datetime.fromisoformat(opens) else f"it opens at {opens}"
+    return "; ".join(wait.reason for wait in gate_times.of(rollout, gate.phase, now))
 
 
 def _resume(flow_run: str, _gate: str) -> None:
@@ -65,11 +81,9 @@ def reopen(rollout: Rollout, waiting: Callable[[Rollout], Iterable[Suspended]] =
 def visit_again(rollout: Rollout) -> None:
     """For each gate that time alone will open, see to it that somebody looks then. Safe to repeat; inside a flow run only."""
     now = clocks.now(rollout.session)
-    for gate in approvals.open_now(rollout):
-        if gate.state == WAITING and gate.needs == TIME and gate.flow_runs:
-            opens = gate_times.opens_at(gate_times.of(rollout, gate.phase, now))
-            if opens:
-                visits.schedule(gate.id, opens, now)
+    for gate in _of_time(rollout):
+        if gate.detail.get("opens_at") and _closed(rollout, gate, now):
+            visits.schedule(gate.id, datetime.fromisoformat(gate.detail["opens_at"]), now)
 
 
 def withdraw(rollout: Rollout, cancelled: Callable[[list[str]], bool] = suspended.cancelled) -> list[str]:

@@ -13,13 +13,14 @@ from typing import Any
 import structlog
 
 from flows import api, cockpit
+from flows.one_at_a_time import TAG
 from flows.visible import second
 from steps.clocks import Moment
 
 cockpit.prepare()
 
 from prefect.client.orchestration import SyncPrefectClient  # noqa: E402  # only after the settings above
-from prefect.client.schemas.filters import FlowFilter, FlowFilterName  # noqa: E402
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName, FlowFilter, FlowFilterName  # noqa: E402
 from prefect.client.schemas.responses import DeploymentResponse  # noqa: E402
 from prefect.context import FlowRunContext  # noqa: E402
 from prefect.states import Scheduled  # noqa: E402
@@ -34,39 +35,42 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 def schedule(gate_id: str, opens: datetime, now: Moment) -> str:
     """
-    Schedule a visit shortly after *opens*, once for the same gate and minute; says in words who resumes the run then.
+    Schedule a visit shortly after *opens*, once for the same gate and time; says in words who resumes the run then.
 
     Of the deployment in the same work pool as this flow run's, with its plan and database. A visit that comes too early, since clocks
     differ, schedules another one after :data:`AGAIN_AFTER_S`. Raises nothing.
     """
     try:
         with api.client(WITHIN_S) as client:
-            left = opens - now.server
+            left = opens - min(now.server, now.tool)
             due = datetime.now(UTC) + (left + timedelta(seconds=AFTER_S) if left > timedelta(0) else timedelta(seconds=AGAIN_AFTER_S))
-            if _scheduled(client, gate_id, due):
+            if _scheduled(client, f"{gate_id} {opens.isoformat()}", due):
                 return f"it goes on by itself at {second(due.isoformat())} (UTC): a visit of {WATCH} is scheduled for then"
     except Exception as trouble:  # noqa: BLE001  # whatever the cockpit's trouble is, the run waits all the same
         log.warning("no visit could be scheduled", gate=gate_id, reason=api.told(trouble))
     return NOBODY
 
 
-def _scheduled(client: SyncPrefectClient, gate_id: str, due: datetime) -> bool:
+def _scheduled(client: SyncPrefectClient, key: str, due: datetime) -> bool:
     context = FlowRunContext.get()
     mine = context.flow_run if context else None
     if mine is None or mine.deployment_id is None:
         return False
     pool = client.read_deployment(mine.deployment_id).work_pool_name
-    found = [one for one in _watches(client) if one.work_pool_name == pool]
+    found = [one for one in _watches(client) if one.work_pool_name == pool and TAG in one.tags]
     if not found:
         return False
+    if (mine.idempotency_key or "").startswith(key):  # this is the visit itself, too early
+        key = f"{key} {mine.id}"
     client.create_flow_run_from_deployment(
         found[0].id, parameters={"request": _request(mine.parameters.get("request"))}, state=Scheduled(scheduled_time=due),
-        idempotency_key=f"{gate_id} {due:%Y-%m-%dT%H:%M}")
+        idempotency_key=key)
     return True
 
 
 def _watches(client: SyncPrefectClient) -> list[DeploymentResponse]:
-    return client.read_deployments(flow_filter=FlowFilter(name=FlowFilterName(any_=[WATCH])))
+    return client.read_deployments(flow_filter=FlowFilter(name=FlowFilterName(any_=[WATCH])),
+                                   deployment_filter=DeploymentFilter(name=DeploymentFilterName(any_=[WATCH])))
 
 
 def _request(asked: Any) -> dict[str, Any]:

@@ -10,16 +10,19 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from steps import clocks
 from steps.clocks import Moment
+from steps.errors import Busy, StatementFailed
 from steps.ledger import Event, Ledger
 from steps.masking import masked
 from steps.mysql import VALUE
+from steps.ownership import lock_name
 from steps.phase import STANDS, Phase
 from steps.rollout import Rollout
 
@@ -27,10 +30,12 @@ STEP, SOAKING = "gate", "soaking"
 WAITING, APPROVED, REJECTED, EXPIRED = "waiting", "approved", "rejected", "expired"
 OPENED, RESUMED, NOT_COUNTED, TOLD = "opened", "resumed", "not counted", "told"
 APPROVAL, TIME = "approval", "time"
-UNREADY = "cleanup-unready"
+UNREADY, HIMSELF = "cleanup-unready", "cleanup"
 LATE, REFUSED, WITHDRAWN = "too late", "refused", "withdrawn"
-FOLLOWS = {APPROVED: {WAITING}, REJECTED: {WAITING, APPROVED}, EXPIRED: {WAITING, APPROVED}, RESUMED: {WAITING}, WITHDRAWN: {WAITING},
-           NOT_COUNTED: {WAITING}, OPENED: {APPROVED, WAITING}, TOLD: {REJECTED}}
+ALIVE = (WAITING, APPROVED, OPENED)
+FOLLOWS = {APPROVED: {WAITING}, REJECTED: {*ALIVE}, EXPIRED: {*ALIVE}, RESUMED: {WAITING}, WITHDRAWN: {*ALIVE}, NOT_COUNTED: {WAITING},
+           OPENED: {APPROVED, WAITING}, TOLD: {REJECTED, TOLD}}
+ALONE_WITHIN_S = 20
 
 
 @dataclass
@@ -48,11 +53,19 @@ class Gate:
     askers: list[str] = field(default_factory=list)
     flow_runs: list[str] = field(default_factory=list)
     number: int = 0
+    asked_number: int = 0
+    """The ledger's number of the event that asked, as *number* is that of what happened last."""
+    told: list[str] = field(default_factory=list)
+    """Flow runs that ended with a rejection."""
+    asked_by: dict[str, int] = field(default_factory=dict)
+    """The number of the event with which a flow run asked."""
 
-    def asked(self, detail: dict[str, Any]) -> None:
+    def asked(self, detail: dict[str, Any], number: int) -> None:
         """Somebody asks, perhaps once more, perhaps in a flow run that waits for the answer."""
         self.askers.append(str(detail.get("by")))
-        self.flow_runs += [str(detail["flow_run"])] if detail.get("flow_run") else []
+        if detail.get("flow_run"):
+            self.flow_runs.append(str(detail["flow_run"]))
+            self.asked_by[str(detail["flow_run"])] = number
 
     @property
     def needs(self) -> str:
@@ -61,7 +74,7 @@ class Gate:
     @property
     def until(self) -> Moment:
         """Until then an answer counts; an approval, until then it must be used."""
-        known = self.answer if self.state == APPROVED else self.detail
+        known = self.answer if self.state in (APPROVED, OPENED) and "until" in self.answer else self.detail
         return clocks.recorded(known["until"], known.get("until_by_tool_clock"))
 
     def over(self, now: Moment) -> bool:
@@ -76,14 +89,17 @@ def read(ledger: Ledger) -> list[Gate]:
         gate = found.get(str(detail.get("gate")))
         if gate is None:
             if outcome in (WAITING, APPROVED, OPENED):  # a person who approves himself was not asked before
-                gate = found[str(detail["gate"])] = Gate(str(detail["gate"]), phase, run_id, at, detail, outcome, detail, at, number=number)
-                gate.asked(detail)
+                gate = found[str(detail["gate"])] = Gate(str(detail["gate"]), phase, run_id, at, detail, outcome, detail, at, number=number,
+                                                          asked_number=number)
+                gate.asked(detail, number)
             continue
         if outcome == WAITING and gate.state == WAITING:
-            gate.asked(detail)
-        elif gate.state in FOLLOWS.get(outcome, set()):
+            gate.asked(detail, number)
+            continue
+        gate.told += [str(detail.get("flow_run"))] if outcome == TOLD else []
+        if gate.state in FOLLOWS.get(outcome, set()):
             gate.state, gate.answered_at, gate.number = outcome, at, number
-            gate.answer = {**detail, **gate.answer, "row": detail.get("row"), "approved": detail.get("approved")} if outcome == OPENED \
+            gate.answer = {**detail, **gate.answer, "approved": detail.get("approved")} if outcome == OPENED \
                 else detail
     return list(found.values())
 
@@ -105,21 +121,59 @@ def latest(gates: list[Gate], phase: Phase, needs: str | None = None) -> Gate | 
 
 def open_now(rollout: Rollout) -> list[Gate]:
     """Those that wait for an answer now, or have a yes that was not used yet: the last one of each phase that has not begun otherwise."""
-    return _undecided(rollout, over=False)
+    now = clocks.now(rollout.session)
+    return [gate for gate in undecided(rollout) if not gate.over(now)]
 
 
 def overdue(rollout: Rollout) -> list[Gate]:
     """The same of those whose time has run out, and of which nothing on record says so yet."""
-    return _undecided(rollout, over=True)
+    now = clocks.now(rollout.session)
+    return [gate for gate in undecided(rollout) if gate.over(now)]
 
 
-def _undecided(rollout: Rollout, *, over: bool) -> list[Gate]:
+def undecided(rollout: Rollout) -> list[Gate]:
+    """Those of phases that have not begun that wait, or have a yes that was not used, whether in time or not."""
     gates = read(rollout.ledger)
-    if not gates:
-        return []
-    now, phases = clocks.now(rollout.session), rollout.ledger.phases()
+    phases = rollout.ledger.phases() if gates else {}
     last = [latest(gates, phase) for phase in Phase if phases.get(phase, {}).get("state") not in STANDS]
-    return [gate for gate in last if gate and gate.state in (WAITING, APPROVED) and gate.over(now) is over]
+    return [gate for gate in last if gate and gate.state in (WAITING, APPROVED)]
+
+
+def begun(rollout: Rollout, phase: Phase) -> bool:
+    """Whether *phase* has changed something, or a person was asked to put V1 out for it: from then on no gate of it counts any more."""
+    state = rollout.ledger.phase_state(phase)
+    return state in STANDS or (state == "waiting" and phase is not Phase.CLEANUP)
+
+
+def used(rollout: Rollout, gate: Gate) -> bool:
+    """Whether it is too late to take the yes of *gate* back: its phase has begun, or a run is at work that it let pass."""
+    return gate.state == OPENED and (begun(rollout, gate.phase) or bool(
+        rollout.session.value(f"SELECT IS_USED_LOCK({VALUE}) IS NOT NULL", lock_name(rollout.schema, rollout.table))))
+
+
+def went_back_since(rollout: Rollout, number: int) -> bool:
+    """Whether something of the rollout was taken back after the event of that *number*."""
+    back = rollout.ledger.read(f"SELECT MAX(id) FROM {rollout.ledger.table('event')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
+                               f"AND plan_id = {VALUE} AND direction = 'back'", *rollout.ledger.key)
+    return bool(back and back[0][0] is not None and int(back[0][0]) > number)
+
+
+@contextmanager
+def alone(rollout: Rollout) -> Iterator[None]:
+    """
+    Read what is on record and append to it without anybody's answer or beginning in between. A named lock on the ledger's own session.
+
+    Raises:
+        Busy: others hold it for longer than :data:`ALONE_WITHIN_S`.
+    """
+    name = "rollout-gate:" + hashlib.sha256(".".join(rollout.ledger.key).encode()).hexdigest()[:48]
+    if not rollout.ledger.session.value(f"SELECT GET_LOCK({VALUE}, {ALONE_WITHIN_S})", name):
+        raise Busy(f"gates of table {rollout.table}", "are answered or passed by somebody else", "this did nothing; try again")
+    try:
+        yield
+    finally:
+        with suppress(StatementFailed):  # the connection is gone, and the lock with it
+            rollout.ledger.session.run(f"DO RELEASE_LOCK({VALUE})", name)
 
 
 def flow_run(ledger: Ledger) -> str | None:
@@ -129,10 +183,15 @@ def flow_run(ledger: Ledger) -> str | None:
 
 
 def binding(rollout: Rollout, phase: Phase) -> dict[str, Any]:
-    """What an approval is given for: this plan, from this stair, with these settings. Any other needs another approval."""
+    """
+    What an approval is given for: this plan, from this stair, with these settings and accepted findings. Any other needs another approval.
+
+    The two keys by which people answer the gate itself are none of them.
+    """
     settings = rollout.plan.model_dump(mode="json", exclude={"folder", "given", "table_as_written"})
     text = json.dumps(masked(settings), sort_keys=True)
     return {"identity": rollout.plan.identity_hash(), "stair": rollout.position(), "phase": phase.value,
+            "accepted findings": sorted(rollout.accepted - {HIMSELF, UNREADY}),
             "settings": hashlib.sha256(text.encode()).hexdigest()}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from steps import approvals, clocks
 from steps.approvals import (
+    ALIVE,
     APPROVAL,
     APPROVED,
     LATE,
@@ -21,7 +22,6 @@ from steps.approvals import (
     REJECTED,
     TOLD,
     UNREADY,
-    WAITING,
     Gate,
     later,
     latest,
@@ -30,6 +30,7 @@ from steps.approvals import (
     same_person,
     until,
 )
+from steps.clocks import Moment
 from steps.errors import Refused
 from steps.ledger import Ledger
 from steps.phase import Phase
@@ -68,14 +69,15 @@ def answer(rollout: Rollout, phase: Phase, by: str, reason: str, *, approve: boo
         Refused: nobody asked, it was asked too long ago, *by* may not, or *unmet* conditions of cleanup are left and `cleanup-unready`
             is not accepted. The gate is as it was.
     """
-    gate = latest(read(rollout.ledger), phase, APPROVAL)
-    try:
-        return _answered(rollout, phase, gate, by, reason, approve=approve, unmet=unmet, accepted=accepted, gate_id=gate_id)
-    except Refused as refused:
-        if gate and not gate_id:  # a form's answer closes its question, and who asked in it says so
-            rollout.ledger.run_id = gate.run_id
-            _once(rollout, gate, REFUSED, by, f"{reason}; refused: {refused.subject} {refused.reason}", approve=approve)
-        raise
+    with approvals.alone(rollout):
+        gate = latest(read(rollout.ledger), phase, APPROVAL)
+        try:
+            return _answered(rollout, phase, gate, by, reason, approve=approve, unmet=unmet, accepted=accepted, gate_id=gate_id)
+        except Refused as refused:
+            if gate and not gate_id:  # a form's answer closes its question, and who asked in it says so
+                rollout.ledger.run_id = gate.run_id
+                _once(rollout, gate, REFUSED, by, f"{reason}; refused: {refused.subject} {refused.reason}", approve=approve)
+            raise
 
 
 def _answered(rollout: Rollout, phase: Phase, gate: Gate | None, by: str, reason: str, *, approve: bool,
@@ -86,18 +88,12 @@ def _answered(rollout: Rollout, phase: Phase, gate: Gate | None, by: str, reason
         raise Refused(f"gate of {phase.value}", "nobody has asked for this phase yet", f"{again}; nothing was done")
     if gate_id and gate.id != gate_id:
         raise Refused(f"gate of {phase.value}", "was asked anew since", "answer what is asked now; nothing was done")
-    if gate.state in (OPENED, REJECTED, TOLD) or (gate.state == APPROVED and approve and not gate.over(now)):
-        if approve and gate.state in (REJECTED, TOLD):
-            raise Refused(f"gate of {phase.value}", f"was rejected: {_by(gate)}", f"{again} anew; nothing was done")
-        used = "was approved and used: the phase has begun" if gate.state == OPENED else f"is {gate.state} already"
-        said = f"gate of {phase.value} {used}{': ' + _by(gate) if _by(gate) else ''}"
-        if gate.state == OPENED and not approve:
-            _once(rollout, gate, NOT_COUNTED, by, f"{reason}; too late: {said}", approve=False)
-            return Answered(LATE, f"{said}; your no is on record, and takes nothing back", gate)
-        return Answered("nothing to do", said, gate)
-    if gate.state not in (WAITING, APPROVED) or gate.over(now):
-        raise Refused(f"gate of {phase.value}", f"waits no longer: it was asked at {gate.since} and held until "
-                      f"{gate.until.shown}{clocks.difference(now)}", f"{again} anew; nothing was done")
+    void = _void(rollout, gate, now)
+    settled = _settled(rollout, gate, by, reason, again, approve=approve, void=bool(void))
+    if settled:
+        return settled
+    if void:
+        raise Refused(f"gate of {phase.value}", f"waits no longer: {void}", f"{again} anew; nothing was done")
     ledger.run_id = gate.run_id  # the audit trail shows the answer where it was asked
     if not approve:
         record(rollout, phase, REJECTED, gate=gate.id, by=by, why=reason)
@@ -111,6 +107,33 @@ def _answered(rollout: Rollout, phase: Phase, gate: Gate | None, by: str, reason
     record(rollout, phase, APPROVED, gate=gate.id, by=by, why=reason, **ends, **({"unmet": missing} if missing else {}))
     held = _now(ledger, gate)
     return Answered(APPROVED, f"{phase.value} is approved until {held.until.shown}", held)
+
+
+def _settled(rollout: Rollout, gate: Gate, by: str, reason: str, again: str, *, approve: bool, void: bool) -> Answered | None:
+    """What an answer comes to where another one stands already; None where this one is needed."""
+    used = approvals.used(rollout, gate)
+    stands = gate.state in (APPROVED, OPENED) and approve and not void
+    if not (used or stands or gate.state in (REJECTED, TOLD)):
+        return None
+    if approve and gate.state in (REJECTED, TOLD):
+        raise Refused(f"gate of {gate.phase.value}", f"was rejected: {_by(gate)}", f"{again} anew; nothing was done")
+    became = "was approved and used: the phase has begun" if used else f"is {APPROVED if stands else gate.state} already"
+    said = f"gate of {gate.phase.value} {became}{': ' + _by(gate) if _by(gate) else ''}"
+    if used and not approve:
+        _once(rollout, gate, NOT_COUNTED, by, f"{reason}; too late: {said}", approve=False)
+        return Answered(LATE, f"{said}; your no is on record, and takes nothing back", gate)
+    return Answered("nothing to do", said, gate)
+
+
+def _void(rollout: Rollout, gate: Gate, now: Moment) -> str:
+    """Why nothing can be answered there any more; empty while it can."""
+    if gate.state not in ALIVE and gate.answer.get("why"):
+        return f"it is {gate.state}: {gate.answer['why']}"
+    if approvals.went_back_since(rollout, gate.asked_number):
+        return f"something was taken back since it was asked at {gate.since}"
+    if gate.state not in ALIVE or gate.over(now):
+        return f"it was asked at {gate.since} and held until {gate.until.shown}{clocks.difference(now)}"
+    return ""
 
 
 def _once(rollout: Rollout, gate: Gate, outcome: str, by: str, why: str, *, approve: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from steps import cleanup_ready, clocks, old_writers
 from steps.errors import Refused
-from steps.parity_looks import UNSEEN, Look, every_row_at, last
+from steps.parity_looks import CLEAN, FOUND, UNSEEN, Look, decided, every_row_at, last
 from steps.phase import Phase
 from steps.rollout import Rollout
 
@@ -49,10 +49,11 @@ def _parity(rollout: Rollout, look: dict[str, Any], now: clocks.Moment) -> list[
     """What of the looks at rows does not let cleanup begin; the first complete one is phase 5's own."""
     if not rollout.plan.filled_columns:
         return []
-    if look.get("differing"):
-        keys = ", ".join(look.get("keys", []))
-        return [f"parity is lost: {look['differing']} rows disagree" + (f" (keys: {keys})" if keys else "")]
-    at = str(look["at"]) if look.get("complete") else every_row_at(rollout)
+    told = look if look.get("outcome") in (FOUND, CLEAN) or look.get("differing") else decided(rollout)
+    if told.get("differing"):
+        keys = ", ".join(told.get("keys", []))
+        return [f"parity is lost: {told['differing']} rows disagree" + (f" (keys: {keys})" if keys else "")]
+    at = str(look["at"]) if look.get("outcome") == CLEAN else every_row_at(rollout)
     if clocks.recorded(at, None).plus(FRESH_S).has_come(now):
         return [f"every row was last looked at {at}, more than a day ago: `rollout watch {rollout.plan.called}`"]
     if look.get("outcome") == UNSEEN:

@@ -7,7 +7,7 @@ Beside :mod:`steps.gates`, which says the same when somebody asks again.
 from __future__ import annotations
 
 from steps import approvals
-from steps.approvals import APPROVAL, APPROVED, EXPIRED, Gate
+from steps.approvals import APPROVAL, APPROVED, EXPIRED, WITHDRAWN, Gate
 from steps.rollout import Rollout
 
 
@@ -29,6 +29,13 @@ def settle(rollout: Rollout) -> list[str]:
         told.append(f"gate of {gate.phase.value}: {words(gate)}")
         on_record(rollout, gate, EXPIRED, words(gate))
     return told
+
+
+def withdraw_all(rollout: Rollout) -> None:
+    """Put on record that what waits or was approved counts no longer, since the person at hand takes something of the rollout back."""
+    for gate in approvals.undecided(rollout):
+        on_record(rollout, gate, WITHDRAWN, f"{what(gate)} was withdrawn: {rollout.person.actor} took the rollout back: "
+                  f"{rollout.person.reason}")
 
 
 def on_record(rollout: Rollout, gate: Gate, outcome: str, why: str) -> None:

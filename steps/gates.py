@@ -6,52 +6,95 @@ The ledger has what a gate waits for on record before anybody is told. Times are
 
 from __future__ import annotations
 
-from steps import approvals, approving, cleanup_conditions, clocks, expiry, gate_times, gate_words
-from steps.approvals import APPROVAL, APPROVED, EXPIRED, NOT_COUNTED, OPENED, TIME, WAITING, WITHDRAWN, Gate
+from dataclasses import dataclass
+
+from steps import approvals, approving, cleanup_conditions, clocks, expiry, gate_conditions, gate_times, gate_words
+from steps.approvals import APPROVAL, APPROVED, EXPIRED, HIMSELF, NOT_COUNTED, OPENED, REJECTED, TIME, WAITING, WITHDRAWN, Gate
 from steps.clocks import Moment
-from steps.errors import ApprovalMissing, GateClosed, Refused
+from steps.errors import ApprovalMissing, GateClosed, Refused, Rejected
 from steps.gate_times import Wait
-from steps.mysql import VALUE
 from steps.phase import STANDS, Phase
 from steps.rollout import Rollout
 
-ACCEPT = "cleanup"
+ACCEPT = HIMSELF
 """The accept key, and the word on a terminal, by which the person who runs cleanup approves it himself."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What there is to know before *phase* begins, at one moment: *besides* are unmet conditions that time alone does not end."""
+
+    now: Moment
+    known: list[Gate]
+    waits: list[Wait]
+    unmet: list[str]
+    besides: list[str]
+    gate: Gate | None
+    void: list[str]
 
 
 def begin(rollout: Rollout, phase: Phase) -> None:
     """
-    Let *phase* begin, or say everything that it still waits for. Nothing is asked where the plan asks for nothing.
+    Let *phase* begin, or say everything that it still waits for. Nothing is asked where the plan asks for nothing. A gate that was passed
+    counts once more, under the same conditions, until the phase has changed something.
 
     Raises:
         ApprovalMissing: a person has to approve, whatever else there is.
         GateClosed: the time has not come.
+        Rejected: somebody has said no while the person who runs this was asked.
     """
     plan = rollout.plan.gates
     needed = plan.needs_approval(phase)
-    if not (needed or plan.windows_of(phase) or gate_times.soaks(rollout, phase)):
+    if not (needed or plan.windows_of(phase) or gate_times.soaks(rollout, phase)) or _goes_on(rollout, phase):
         return
-    known = approvals.read(rollout.ledger)
-    if _begun(rollout, phase, known):
-        return
-    now = clocks.now(rollout.session)
+    typed: bool | None = None
+    before: dict[str, str] = {}
+    while True:
+        with approvals.alone(rollout):
+            seen = _see(rollout, phase, needed=needed)
+            if typed is not None:
+                _refuse_rejected(phase, seen.known, before)
+            himself = _by_himself(rollout, phase, seen, typed=bool(typed)) if needed and seen.gate is None else None
+            missing = needed and seen.gate is None and himself is None
+            if not (seen.waits or missing):
+                _open(rollout, phase, seen, himself, needed=needed)
+                return
+            if typed is not None or not (missing and _may_type(rollout, phase, seen)):
+                raise _closed(rollout, phase, seen, missing=missing)
+        before = {gate.id: gate.state for gate in seen.known}
+        typed = bool(rollout.person.confirm and rollout.person.confirm(what_goes(rollout)))
+
+
+def _see(rollout: Rollout, phase: Phase, *, needed: bool) -> _Seen:
+    known, now = approvals.read(rollout.ledger), clocks.now(rollout.session)
     waits = gate_times.of(rollout, phase, now)
     unmet = _unmet(rollout, phase) if needed else []
-    stopping = [] if approvals.UNREADY in rollout.accepted else _besides(waits, unmet)
-    gate, void = _valid(rollout, phase, known, now, stopping) if needed else (None, [])
-    himself = _by_himself(rollout, phase, ask=not waits) if needed and gate is None and not stopping else None
-    missing = needed and gate is None and himself is None
-    if waits or missing:
-        raise _closed(rollout, phase, known, now, waits, [*void, *_said_yes(gate)], unmet, missing=missing)
-    used = gate.id if gate else _approve_himself(rollout, phase, himself, now, unmet) if himself else approvals.new_id()
-    approvals.record(rollout, phase, OPENED, gate=used, by=rollout.person.actor, approved=needed,
-                     row=gate_times.ledger_line(rollout, phase))
+    besides = gate_conditions.besides(waits, unmet)
+    gate, void = _valid(rollout, phase, known, now, besides) if needed else (None, [])
+    return _Seen(now, known, waits, unmet, besides, gate, void)
+
+
+def _open(rollout: Rollout, phase: Phase, seen: _Seen, himself: str | None, *, needed: bool) -> None:
+    if seen.gate and seen.gate.state == OPENED:
+        return  # on record already: the run that it let pass has not come to change anything
+    used = seen.gate.id if seen.gate else _approve_himself(rollout, phase, himself, seen) if himself else approvals.new_id()
+    approvals.record(rollout, phase, OPENED, gate=used, by=rollout.person.actor, approved=needed)
+
+
+def _refuse_rejected(phase: Phase, known: list[Gate], before: dict[str, str]) -> None:
+    """
+    Raises:
+        Rejected: a question of *phase* was rejected since it was as *before*.
+    """
+    for gate in known:
+        if gate.phase is phase and gate.state == REJECTED and before.get(gate.id) != REJECTED:
+            raise Rejected(phase.value, f"was rejected by {gate.answer['by']} meanwhile: {gate.answer['why']}", "the next run asks anew")
 
 
 def approved(rollout: Rollout, phase: Phase) -> bool:
     """Whether *phase* was let begin by an approval, and has not been left since."""
     gate = _opened(approvals.read(rollout.ledger), phase)
-    return bool(gate and gate.answer.get("approved") and _still(rollout, phase, gate))
+    return bool(gate and gate.answer.get("approved") and not approvals.went_back_since(rollout, gate.number))
 
 
 def what_goes(rollout: Rollout) -> str:
@@ -64,42 +107,31 @@ def _opened(known: list[Gate], phase: Phase) -> Gate | None:
     return next((gate for gate in reversed(known) if gate.phase is phase and gate.state == OPENED), None)
 
 
-def _begun(rollout: Rollout, phase: Phase, known: list[Gate]) -> bool:
-    state = rollout.ledger.phase_state(phase)
-    if state in STANDS:
-        return True
-    gate = _opened(known, phase)
-    return gate is not None and _still(rollout, phase, gate)
-
-
-def _still(rollout: Rollout, phase: Phase, gate: Gate) -> bool:
-    """Whether nothing was taken back since *gate* was opened. By what the ledger says, not by time."""
-    if _went_back_since(rollout, gate):
+def _goes_on(rollout: Rollout, phase: Phase) -> bool:
+    """Whether *phase* has begun, and nothing was taken back since it was let begin."""
+    if not approvals.begun(rollout, phase):
         return False
-    return rollout.ledger.phase_state(phase) in {*STANDS, "waiting"} or gate.answer.get("row") == gate_times.ledger_line(rollout, phase)
-
-
-def _went_back_since(rollout: Rollout, gate: Gate) -> bool:
-    back = rollout.ledger.read(f"SELECT MAX(id) FROM {rollout.ledger.table('event')} WHERE table_schema = {VALUE} AND table_name = {VALUE} "
-                               f"AND plan_id = {VALUE} AND direction = 'back'", *rollout.ledger.key)
-    return bool(back and back[0][0] is not None and int(back[0][0]) > gate.number)
+    gate = _opened(approvals.read(rollout.ledger), phase)
+    return rollout.ledger.phase_state(phase) in STANDS or (gate is not None and not approvals.went_back_since(rollout, gate.number))
 
 
 def _valid(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, unmet: list[str]) -> tuple[Gate | None, list[str]]:
     """
     The approval that counts now, if there is one; else why the last one is void. What is void goes on record once.
 
-    Conditions that are *unmet* now void one that was given while none of their kind was.
+    Conditions that are *unmet* now void one that was given while nothing of the kind, or less of it, was.
     """
     gate = approvals.latest(known, phase, APPROVAL)
-    if gate is None or gate.state not in (APPROVED, WAITING):
+    if gate is None or gate.state not in approvals.ALIVE:
         return None, _last_words(gate)
+    back = approvals.went_back_since(rollout, gate.number if gate.state == OPENED else gate.asked_number)
+    if back and gate.state == OPENED:
+        return None, []  # it was used, and what it opened was taken back
     asked, wanted = gate.detail.get("binding") or {}, approvals.binding(rollout, phase)
-    changed = [key for key, value in wanted.items() if asked.get(key) != value]
-    changed += ["what stands (a phase went back)"] if _went_back_since(rollout, gate) else []
-    ceased = _ceased(unmet, gate) if gate.state == APPROVED else []
+    changed = [key for key, value in wanted.items() if asked.get(key) != value] + (["what stands (a phase went back)"] if back else [])
+    ceased = gate_conditions.ceased(unmet, gate) if gate.state != WAITING else []
     if not (changed or ceased or gate.over(now)):
-        return (gate if gate.state == APPROVED else None), []
+        return (gate if gate.state != WAITING else None), []
     if changed:
         why = told = f"{expiry.what(gate)} is void: {', '.join(changed)} changed since"
     elif gate.over(now):
@@ -124,13 +156,16 @@ def _said_yes(gate: Gate | None) -> list[str]:
     return [f"approved by {gate.answer['by']} at {gate.answered_at}: {gate.answer.get('why', '')}"] if gate else []
 
 
-def _by_himself(rollout: Rollout, phase: Phase, *, ask: bool) -> str | None:
+def _by_himself(rollout: Rollout, phase: Phase, seen: _Seen, *, typed: bool) -> str | None:
     """How the person who runs cleanup approves it himself: by accept key, or typed; not where somebody else has to."""
-    if not _may_himself(rollout, phase):
+    if not _may_himself(rollout, phase) or (seen.besides and approvals.UNREADY not in rollout.accepted):
         return None
-    if ACCEPT in rollout.accepted:
-        return f"--accept {ACCEPT}"
-    return "typed" if ask and rollout.person.confirm and rollout.person.confirm(what_goes(rollout)) else None
+    return f"--accept {ACCEPT}" if ACCEPT in rollout.accepted else "typed" if typed else None
+
+
+def _may_type(rollout: Rollout, phase: Phase, seen: _Seen) -> bool:
+    """Whether there is somebody to ask, and his yes would let it begin now."""
+    return bool(rollout.person.confirm) and not seen.waits and _by_himself(rollout, phase, seen, typed=True) is not None
 
 
 def _may_himself(rollout: Rollout, phase: Phase) -> bool:
@@ -149,36 +184,22 @@ def _unmet(rollout: Rollout, phase: Phase) -> list[str]:
     return cleanup_conditions.unmet(rollout) if phase is Phase.CLEANUP else []
 
 
-def _besides(waits: list[Wait], unmet: list[str]) -> list[str]:
-    """Those of *unmet* that time alone does not end."""
-    return [one for one in unmet if not any(one.startswith(wait.reason) for wait in waits)]
-
-
-def _ceased(unmet: list[str], gate: Gate) -> list[str]:
-    """Those of *unmet* of whose kind none was known when *gate* was approved: an early yes is not one to them."""
-    known = {_kind(one) for one in gate.answer.get("unmet") or []}
-    return [one for one in unmet if _kind(one) not in known]
-
-
-def _kind(condition: str) -> str:
-    return " ".join(condition.split()[:3])
-
-
-def _approve_himself(rollout: Rollout, phase: Phase, how: str, now: Moment, unmet: list[str]) -> str:
-    more = approvals.until(rollout, now) | ({"unmet": unmet} if unmet else {})
+def _approve_himself(rollout: Rollout, phase: Phase, how: str, seen: _Seen) -> str:
+    more = approvals.until(rollout, seen.now) | ({"unmet": seen.unmet} if seen.unmet else {})
     return approvals.record(rollout, phase, APPROVED, by=rollout.person.actor, why=rollout.person.reason, himself=how, needs=APPROVAL,
                             binding=approvals.binding(rollout, phase), **more)
 
 
-def _closed(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, waits: list[Wait], notes: list[str],
-            unmet: list[str], *, missing: bool) -> GateClosed:
+def _closed(rollout: Rollout, phase: Phase, seen: _Seen, *, missing: bool) -> GateClosed:
     """What is to be raised; the question is on record by then, once for all who ask the same."""
+    waits, now, unmet, notes = seen.waits, seen.now, seen.unmet, [*seen.void, *_said_yes(seen.gate)]
     needs = APPROVAL if missing else TIME
     person, plan = rollout.person, rollout.plan.gates
     opens = gate_times.opens_at(waits)
-    gate, binding = approvals.latest(known, phase, needs), approvals.binding(rollout, phase)
-    same = gate if gate and gate.state == WAITING and not gate.over(now) and gate.detail.get("binding") == binding else None
-    unready = _besides(waits, unmet) if missing else []
+    gate, binding = approvals.latest(seen.known, phase, needs), approvals.binding(rollout, phase)
+    alive = gate and gate.state == WAITING and not gate.over(now) and not approvals.went_back_since(rollout, gate.asked_number)
+    same = gate if gate and alive and gate.detail.get("binding") == binding else None
+    unready = seen.besides if missing else []
     reasons = [*([_approval(rollout, phase, same.askers if same else [])] if missing else []), *(wait.reason for wait in waits), *notes,
                *([f"conditions are not met: {'; '.join(unready)}"] if unready else [])]
     detail = {"by": person.actor, "why": person.reason, "flow_run": approvals.flow_run(rollout.ledger), "needs": needs,

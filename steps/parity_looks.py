@@ -84,9 +84,15 @@ def last(rollout: Rollout) -> dict[str, Any]:
     return found[-1] if found else {}
 
 
+def decided(rollout: Rollout) -> dict[str, Any]:
+    """The last look that found something wrong, or every row in step; empty where there is none. What others only began says neither."""
+    found = looks(rollout, condition=f"e.outcome IN ('{FOUND}', '{CLEAN}')")
+    return found[-1] if found else {}
+
+
 def alarm(rollout: Rollout) -> str | None:
-    """In words what the last look found wrong; None if it found nothing. Keys of rows are left to the look itself."""
-    look = last(rollout)
+    """In words what was found wrong last, until a look at every row finds nothing; else None. Keys are left to the look itself."""
+    look = decided(rollout)
     if look.get("outcome") != FOUND:
         return None
     differing, triggers = look.get("differing"), look.get("triggers", SyncState.ON.value)
@@ -97,8 +103,8 @@ def alarm(rollout: Rollout) -> str | None:
 
 
 def every_row_at(rollout: Rollout) -> str:
-    """When a round over every row ended last (UTC); that of shadow write itself is the first. Empty before it."""
-    found = looks(rollout, condition="JSON_EXTRACT(e.detail, '$.complete') = TRUE")
+    """When a round over every row ended clean last (UTC); that of shadow write itself is the first. Empty before it."""
+    found = looks(rollout, condition=f"JSON_EXTRACT(e.detail, '$.complete') = TRUE AND e.outcome = '{CLEAN}'")
     return str(found[-1]["at"] if found else rollout.ledger.phases().get(Phase.SHADOW_WRITE, {}).get("at", ""))
 
 

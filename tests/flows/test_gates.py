@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from flows import actions, gates
+from flows import actions, hearing
 from flows.conductor import PlainConductor
-from flows.gates import Approval, Decision
+from flows.gate_forms import Approval, Decision
 from flows.params import RollbackRequest, RunRequest, Target, Through
 from flows.standing import standing
 from steps import approving, cleanup_conditions, plan_loader, waits
@@ -346,12 +346,12 @@ def test_a_yes_to_what_stood_before_a_way_back_is_void(stage: Stage) -> None:
     actions.rollback(rollout(stage, "carl"), RollbackRequest(plan=str(stage.folder), by="carl", reason="withdraw", to=Target.DEPLOY),
                      PlainConductor())
 
-    with pytest.raises(ApprovalMissing, match=r"the approval by ben of .* is void: what stands \(a phase went back\) changed since"):
+    with pytest.raises(ApprovalMissing, match=r"the approval by ben of .* was withdrawn: carl took the rollout back: CHG-1"):
         run(stage, Through.CLEANUP)
 
     assert stage.app.create_table("job") == before
     assert states(stage)["shadow_write"] == "done"
-    assert trail(stage, "cleanup") == ["waiting", "approved", "expired", "waiting"]
+    assert trail(stage, "cleanup") == ["waiting", "approved", "withdrawn", "waiting"]
 
 
 def test_a_gate_that_was_passed_otherwise_waits_no_longer(stage: Stage) -> None:
@@ -376,13 +376,13 @@ def test_an_answer_after_the_phase_has_begun_is_on_record_and_a_no_ends_the_run_
 
     with pytest.raises(Rejected, match=r"was rejected by carl: wait; too late: .*the phase has begun: by ben") \
             if decision is Decision.REJECT else nullcontext():
-        gates._answered(rollout(stage), Phase.DEPLOY, str(closed.value.gate["gate"]), answer)
+        hearing.answered(rollout(stage), Phase.DEPLOY, str(closed.value.gate["gate"]), answer)
 
-    late = ["not counted"] if decision is Decision.REJECT else []
+    late = ["not counted", "told"] if decision is Decision.REJECT else []
     assert trail(stage) == ["waiting", "approved", "opened", *late]
     assert states(stage) == {"pre_deploy": "done", "deploy": "done"}
     assert list(stage.app.rows("SELECT detail->>'$.by' FROM _rollout_event WHERE outcome = 'not counted'")) == \
-        [("carl",)] * len(late)
+        [("carl",)] * (decision is Decision.REJECT)
 
 
 def test_a_second_life_of_the_plan_is_asked_for_again(stage: Stage) -> None:

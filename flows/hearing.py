@@ -1,0 +1,95 @@
+"""
+What was said to a run while it was suspended: heard as it comes back, before it does anything, and put on record whatever stands meanwhile.
+
+Its gate may be passed, void or gone from the plan by then, so that nothing else would ask for the answer: a no must end it all the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from flows import cockpit, visits
+from flows.gate_forms import Approval, CleanupApproval, Decision, Resumption
+from steps import approvals, approving, cleanup_conditions, meanwhile
+from steps.approvals import APPROVAL, LATE, NOT_COUNTED, REJECTED, RESUMED, TOLD, UNREADY, WAITING, Gate
+from steps.errors import Refused, Rejected
+from steps.phase import Phase
+from steps.rollout import Rollout
+
+cockpit.prepare()
+
+from prefect.input import keyset_from_base_key  # noqa: E402  # only after the settings above
+
+IN_PREFECT = "a person in Prefect"
+
+
+def heard(rollout: Rollout, flow_run: str | None, *, forward: bool) -> None:
+    """
+    What was said to this run while it was suspended, before it does anything: into the ledger, whatever stands there meanwhile.
+
+    Raises:
+        Rejected: somebody said no, here or from a shell; once, so that a retry asks anew.
+        Refused: what it stood on was taken back meanwhile.
+    """
+    asked = [gate for gate in approvals.read(rollout.ledger) if flow_run in gate.flow_runs and flow_run not in gate.told]
+    for gate in asked:
+        if gate.state in (REJECTED, TOLD):
+            _end(rollout, gate, flow_run, f"was rejected by {gate.answer['by']}: {gate.answer['why']}", "the next run asks anew")
+    if asked:
+        _take(rollout, max(asked, key=lambda gate: gate.asked_by[str(flow_run)]), flow_run)
+    if flow_run and forward:
+        meanwhile.refuse_taken_back(rollout, flow_run)
+
+
+def _take(rollout: Rollout, gate: Gate, flow_run: str | None) -> None:
+    """The form's answer at *gate*, once; none where it was resumed otherwise, or Prefect cannot say now and is asked by the gate itself."""
+    model = Resumption if gate.needs != APPROVAL else CleanupApproval if gate.phase is Phase.CLEANUP else Approval
+    try:
+        answer: Any = model.load(keyset_from_base_key(f"suspended-{gate.id}"))
+    except Exception:  # noqa: BLE001  # there is none, or Prefect does not say it
+        return
+    rollout.ledger.run_id = gate.run_id
+    if gate.needs == APPROVAL:
+        answered(rollout, gate.phase, gate.id, answer, flow_run)
+    else:
+        resumed(rollout, gate.phase, gate.id, answer.reason)
+
+
+def _end(rollout: Rollout, gate: Gate, flow_run: str | None, why: str, remedy: str) -> NoReturn:
+    rollout.ledger.run_id = gate.run_id
+    approvals.record(rollout, gate.phase, TOLD, gate=gate.id, flow_run=flow_run, why=why)
+    raise Rejected(f"phase {gate.phase.value}", why, remedy)
+
+
+def answered(rollout: Rollout, phase: Phase, gate_id: str, answer: Approval, flow_run: str | None = None) -> None:
+    """
+    Into the ledger; a yes that may not count closes this question, and the next one says why.
+
+    Raises:
+        Rejected: a no. This run, which asked, does nothing more.
+    """
+    accepted = frozenset({UNREADY} if getattr(answer, "although_unready", False) else ())  # what the asker accepts is not the approver's
+    rejects = answer.decision is Decision.REJECT
+    late = ""
+    try:
+        said = approving.answer(rollout, phase, answer.approver, answer.reason, approve=not rejects, unmet=cleanup_conditions.unmet,
+                                accepted=accepted, gate_id=gate_id)
+        late = said.said if said.outcome == LATE else ""
+    except Refused as refused:
+        late = f"{refused.subject} {refused.reason}"
+        why = f"{answer.reason}; too late: {late}" if rejects else late
+        approvals.record(rollout, phase, NOT_COUNTED, gate=gate_id, by=answer.approver, why=why, decision=answer.decision.value,
+                         said=answer.reason, flow_run=flow_run)
+    if rejects:
+        gate = next(one for one in approvals.read(rollout.ledger) if one.id == gate_id)
+        after = f"this run ends here; see what stands with `rollout status {rollout.plan.called}`, and take it back with `rollout rollback`"
+        _end(rollout, gate, flow_run, f"was rejected by {answer.approver}: {answer.reason}{f'; too late: {late}' if late else ''}",
+             after if late else "the next run asks anew")
+
+
+def resumed(rollout: Rollout, phase: Phase, gate_id: str, reason: str) -> None:
+    gate = next((one for one in approvals.read(rollout.ledger) if one.id == gate_id), None)
+    if gate and gate.state == WAITING:
+        rollout.ledger.run_id = gate.run_id
+        by = visits.WATCH if reason == visits.ITS_TIME else IN_PREFECT
+        approvals.record(rollout, phase, RESUMED, gate=gate_id, by=by, why=reason)
