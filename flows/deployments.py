@@ -29,7 +29,7 @@ from prefect.flows import Flow  # noqa: E402
 from prefect.states import Cancelled as CancelledState  # noqa: E402
 from prefect.states import Completed, Failed  # noqa: E402
 
-from flows import gates, one_at_a_time  # noqa: E402
+from flows import gates, hearing, one_at_a_time, reopening  # noqa: E402
 from flows.api import CockpitTrouble  # noqa: E402
 from flows.tasks import PrefectConductor  # noqa: E402
 
@@ -90,8 +90,11 @@ def _told(request: Request, action: Callable[[Rollout, PrefectConductor], action
     cockpit.log_to()
 
     def alone(rollout: Rollout) -> actions.Result:
+        forward = isinstance(request, RunRequest)
+        if gates.in_deployment():
+            _hear(rollout, conduct, forward=forward)
         if isinstance(request, RunRequest | RollbackRequest):
-            one_at_a_time.look(rollout, forward=isinstance(request, RunRequest))
+            one_at_a_time.look(rollout, forward=forward)
         return action(rollout, conduct)
 
     try:
@@ -115,6 +118,16 @@ def _told(request: Request, action: Callable[[Rollout, PrefectConductor], action
         call.untold = conduct.untold
     name = "NothingToDo" if call.result.outcome == "nothing to do" else "Completed"
     return Completed(name=name, message=f"{call.result.outcome}: {', '.join(call.result.did)}" if call.result.did else call.result.outcome)
+
+
+def _hear(rollout: Rollout, conduct: PrefectConductor, *, forward: bool) -> None:
+    """What was said to the run while it was suspended, as :func:`flows.hearing.heard`; where that ends it, its summary says so, too."""
+    reopening.withdraw(rollout)
+    try:
+        hearing.heard(rollout, conduct.flow_run, forward=forward)
+    except RolloutError as error:
+        with conduct.shown(rollout, "run" if forward else "rollback"):
+            raise error from None
 
 
 @flow(name="rollout", flow_run_name="rollout {request.plan} by {request.by}", persist_result=False, version=__version__,

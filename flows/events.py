@@ -37,7 +37,7 @@ from prefect.context import FlowRunContext  # noqa: E402
 TELL_WITHIN_S = 5.0
 REQUEST_WITHIN_S = 5.0
 AGAIN_AFTER_S = 1.0
-MOST_WAITS = 3
+MOST_WAITS = MOST_TRIES_OF_A_LABEL = 3
 PREFIX = "mysql-rollout"
 BACK = "rollback"
 """What the name of every flow that goes back begins with."""
@@ -67,7 +67,7 @@ class Stream:
         self.whose, self.untold, self.phase, self.told = Whose.here(), "", "", set[str]()
         self._waiting: queue.SimpleQueue[tuple[str, str, Any] | None] = queue.SimpleQueue()
         self._next: tuple[str, str, Any] | None = None
-        self._heard = 0
+        self._heard = self._tries = 0
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -117,10 +117,11 @@ class Stream:
         try:
             client.request(method, path, json=document)  # type: ignore[arg-type]  # one of httpx's own words
         except HTTPStatusError as refused:
-            if not refused.response.is_client_error and method == "POST":
-                raise  # an event; a label is asked for once, so that it keeps none back
+            self._tries += 1
+            if not refused.response.is_client_error and (method == "POST" or self._tries < MOST_TRIES_OF_A_LABEL):
+                raise  # asked again; a label only so often, that it keeps no event back
             log.warning("Prefect did not take an event", reason=api.told(refused))  # and never will
-        self._next, self.untold, self._heard = None, "", self._heard + 1
+        self._next, self.untold, self._heard, self._tries = None, "", self._heard + 1, 0
 
 
 _stream: ContextVar[Stream | None] = ContextVar("rollout_events", default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flows import planned
-from flows.markdown import Page, fenced, words
+from flows.markdown import Page, code, fenced, words
 from flows.visible import second
 from steps import acknowledged, catalogue, deploys, failover, forecast, parity_looks
 from steps.errors import GateClosed
@@ -33,6 +33,7 @@ def page(rollout: Rollout, closed: GateClosed, resumed: str = "") -> str:
              f"Table `{rollout.schema}.{rollout.table}`, plan `{rollout.plan.id}` {words(rollout.plan.plan.title)}".rstrip(), "",
              f"Asked by **{words(rollout.person.actor)}**: {words(rollout.person.reason)}", "",
              *[f"- {words(reason)}" for reason in closed.gate["reasons"]],
+             *_asked_with(rollout),
              *(["", f"Once the time has come, {resumed}."] if resumed else []),
              "", f"Void after {second(closed.gate['until'])} (UTC); the same from a shell: `{closed.gate['call']}`")
     happens, statements = _what_will_happen(rollout, phase)
@@ -42,6 +43,14 @@ def page(rollout: Rollout, closed: GateClosed, resumed: str = "") -> str:
     page.part(title, last, "lines")
     page.part("Statements, in order", [fenced(statement) for statement in statements], "statements", last=True)
     return mask(str(page))
+
+
+def _asked_with(rollout: Rollout) -> list[str]:
+    """What the run that asks was given beside the plan: settings, and what it accepts. All of it is what is approved."""
+    options = next((dict(run["options"] or {}) for run in rollout.ledger.runs() if run["run_id"] == rollout.ledger.run_id), {})
+    given = [f"set for this run: {code(str(item))}" for item in options.get("settings") or []]
+    given += [f"accepted by who asks: {code(key)}" for key in sorted(rollout.accepted)]
+    return ["", *(f"- {one}" for one in given)] if given else []
 
 
 def _what_will_happen(rollout: Rollout, phase: Phase) -> tuple[list[str], list[str]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from flows import actions, cockpit, events, soak
 from flows.gate_page import page
-from flows.params import Request, RunRequest
+from flows.params import Request
 from steps import clocks
 from steps.approvals import APPROVAL
 from steps.cancellation import Cancelled
@@ -72,7 +72,6 @@ def carried_out(request: Request, database: Target, confirm: Callable[[str], boo
         with actions.desk(request, database, lambda what: words.get(what, False), told) as rollout:
             try:
                 with events.telling(rollout):
-                    hearing.heard(rollout, flow_run, forward=isinstance(request, RunRequest))
                     return action(rollout)
             except (GateClosed, WaitingForPerson) as waiting:
                 closed, asked = waiting, _asked(rollout, waiting, words, flow_run)

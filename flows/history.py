@@ -11,10 +11,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from flows.markdown import Page, code, fenced, table, words
+from flows.phase_facts import GATE
 from flows.phase_page import language, went_back
 from flows.report import cells
 from flows.states import STATE_NAMES, UNTOLD
 from steps import acknowledged
+from steps.approvals import WAITING
 from steps.cancellation import CANCELLED_BY
 from steps.ledger import CUT_SHORT
 from steps.masking import mask, masked
@@ -44,7 +46,10 @@ class Done:
 
 @dataclass(frozen=True)
 class Told:
-    """One run of the ledger. *flow_run* is what Prefect called it, where it knew of it; *missed* whether it missed part of it."""
+    """
+    One run of the ledger. *flow_run* is what Prefect called it, where it knew of it; *missed* whether it missed part of it; *asked* whether
+    it asked at a gate.
+    """
 
     run_id: str
     plan: str
@@ -57,6 +62,7 @@ class Told:
     message: str
     flow_run: str | None
     missed: bool
+    asked: bool
     done: tuple[Done, ...]
     events: int
     page: str
@@ -75,6 +81,7 @@ def told(trail: dict[str, Any], run: dict[str, Any]) -> Told:
                    f"{run['ended_at'] or 'its end unseen'}, exit {run['exit_code']}")
     return Told(run["run_id"], trail["plan"], flow, mask(f"{flow} {trail['plan']} by {run['actor']}"),
                 {"request": masked(request)}, began, ended, ending, message, flow_run, any(e["outcome"] == UNTOLD for e in events),
+                any(e["step"] == GATE and e["outcome"] == WAITING for e in events),
                 tuple(_done([e for e in events if e["outcome"] not in BESIDE and e["step"] not in AFTERWARDS], ending)), len(events),
                 _page(trail, run, message))
 

@@ -34,7 +34,7 @@ from prefect.context import FlowRunContext  # noqa: E402
 
 TAG = "mysql-rollout"
 """Of every run of ours, whoever began it: what a list of runs is narrowed to."""
-FORWARD, BACK = "forward", "back"
+FORWARD, BACK, LOOK = "forward", "back", "look"
 WITHIN_S = 15.0
 MOST = 20
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
@@ -71,6 +71,13 @@ def look(rollout: Rollout, *, forward: bool) -> None:
     if working and rollout.session.value(f"SELECT IS_USED_LOCK({VALUE})", lock_name(rollout.schema, rollout.table)) is not None:
         raise Busy(f"table {rollout.table}", f"is held by flow run {_called(_holder(rollout, working))}",
                    "wait for that one to end, or cancel it; this run did nothing")
+
+
+def tag(rollout: Rollout, direction: str) -> None:
+    """Tag this flow run with its table, as :func:`look` does, and look at no other."""
+    context = FlowRunContext.get()
+    if context and context.flow_run:
+        _others(rollout, context.flow_run, direction)
 
 
 def _holder(rollout: Rollout, working: list[FlowRun]) -> FlowRun:
@@ -114,4 +121,4 @@ def _asked(rollout: Rollout, mine: FlowRun, direction: str) -> list[FlowRun]:
         wanted = sorted({*mine.tags, TAG, *tags, direction})
         client.update_flow_run(mine.id, tags=wanted)
         found = client.read_flow_runs(flow_run_filter=active, sort=FlowRunSort.START_TIME_DESC, limit=MOST)
-    return [run for run in found if run.id != mine.id]
+    return [run for run in found if run.id != mine.id and LOOK not in run.tags]

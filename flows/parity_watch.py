@@ -12,7 +12,7 @@ from typing import Any
 from flows import cockpit, descriptions, soak
 from flows.params import FORM
 from flows.tasks import PrefectConductor
-from flows.watching import WatchRequest, WatchResult, watch
+from flows.watching import NOTHING, WatchRequest, WatchResult, watch
 from steps import __version__
 from steps.errors import RolloutError
 from steps.rollout import Rollout
@@ -22,7 +22,7 @@ cockpit.prepare()
 from prefect import flow  # noqa: E402  # only after the settings above
 from prefect.client.schemas.objects import State  # noqa: E402
 
-from flows import reopening  # noqa: E402
+from flows import one_at_a_time, reopening  # noqa: E402
 from flows.deployments import _told  # noqa: E402  # how every flow of ours ends
 
 
@@ -38,11 +38,18 @@ def parity_watch(request: WatchRequest = FORM) -> State[Any]:
 
 
 def _looked(rollout: Rollout, request: WatchRequest, conduct: PrefectConductor) -> WatchResult:
+    one_at_a_time.tag(rollout, one_at_a_time.LOOK)
+    seen: WatchResult | None = None
     try:
-        return watch(rollout, request, conduct)
+        seen = watch(rollout, request, conduct)
     finally:
+        did: list[str] = []
         with suppress(RolloutError):  # what the look has to say matters more, and the next one tries again
-            reopening.withdraw(rollout)
-            reopening.reopen(rollout)
+            did += reopening.withdraw(rollout)
+            did += [f"flow run {one} goes on, since its time has come" for one in reopening.reopen(rollout)]
             reopening.visit_again(rollout)
         soak.told(rollout)
+    seen.did += did
+    if seen.did and seen.outcome == NOTHING:
+        seen.outcome = "done"
+    return seen

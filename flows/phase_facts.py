@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flows import look_facts
 from flows.states import UNTOLD
 from steps import acknowledged, rungs
 from steps.parity_looks import AFTERWARDS
@@ -28,6 +29,7 @@ PURPOSE = {
     "verify": "Prove that every row, the schema, the triggers and the smoke queries are as planned.",
     "shadow_write": "Write both sides for every client, prove once more that they agree, and begin the soak.",
     "cleanup": "Take the old columns away, now that nobody uses them.",
+    "watch": "Look whether both sides are still in step, who writes the old one, and whether cleanup may begin. Nothing is changed.",
 }
 WAY_BACK = {
     "pre_deploy": "Take the sync triggers off; what was added to the table stays, unless it was asked to go.",
@@ -157,8 +159,11 @@ def _rows(events: Sequence[Row]) -> tuple[int | None, int | None]:
 
 
 def _ended(events: Sequence[Row], error: str) -> str:
-    """In one word."""
+    """In one word, or two."""
     last = events[-1]["outcome"] if events else ""
+    look = look_facts.watched(events)
+    if look and not error:
+        return look_facts.ended(look)
     if last == "cancelled" or error.startswith("cancelled"):
         return "cancelled"
     if last in ("fail", "inconclusive"):
@@ -167,6 +172,9 @@ def _ended(events: Sequence[Row], error: str) -> str:
 
 
 def _sentence(phase: str, direction: str, events: Sequence[Row], ended: str, error: str) -> str:
+    look = look_facts.watched(events)
+    if look and not error:
+        return look_facts.sentence(look)
     if ended != "done":
         why = error or next((str(_detail(event)["error"]) for event in reversed(events) if "error" in _detail(event)), "") \
             or next((_verdict(event) for event in reversed(events) if "verdict" in _detail(event)), "")

@@ -22,6 +22,7 @@ from steps import passing, waits
 from steps.pace import Progress
 
 EVERY_S = 5.0
+LAST_WITHIN_S = 1.0
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
@@ -39,7 +40,9 @@ class _Kept:
         return self._gave_up or bool(self._telling and self._telling.is_alive())
 
     def tell(self, percent: float, description: str, wait_s: float = 0.0) -> None:
-        """Tell it, waiting for that at most *wait_s*; nothing while the last one is still on its way."""
+        """Tell it, waiting for that at most *wait_s*; nothing while the last one is still on its way, for which *wait_s* is waited, too."""
+        if self._telling and wait_s:
+            self._telling.join(wait_s)
         if self.busy:
             return
         context = contextvars.copy_context()
@@ -70,13 +73,18 @@ class ProgressArtifact:
     def __call__(self, progress: Progress) -> None:
         self.then(progress)
         hurry = progress.ended or bool(progress.paused_for) != self._paused
-        if self._kept.busy or (waits.now_s() - self._told_s < EVERY_S and not hurry):
+        if not progress.ended and (self._kept.busy or (waits.now_s() - self._told_s < EVERY_S and not hurry)):
             return
         self._told_s, self._paused = waits.now_s(), bool(progress.paused_for)
-        self._kept.tell(min(100.0, 100 * progress.rows_examined / max(1, progress.rows_estimated)), passing.line(progress))
+        percent = 100.0 if progress.ended else min(100.0, 100 * progress.rows_examined / max(1, progress.rows_estimated))
+        self._kept.tell(percent, passing.line(progress), LAST_WITHIN_S if progress.ended else 0.0)
 
 
-def tell_soak(plan: str, began: datetime, due: datetime, now: datetime, parity: str = "") -> float:
+NEARLY = 99.0
+
+
+def tell_soak(plan: str, began: datetime, due: datetime, now: datetime, parity: str = "", *,
+              lost: bool = False) -> float:
     """
     How much of a soak from *began* to *due* is over by *now*, in per cent, told as the plan's progress artifact `…-soak-progress`.
 
@@ -85,8 +93,9 @@ def tell_soak(plan: str, began: datetime, due: datetime, now: datetime, parity: 
     """
     whole_s = (due - began).total_seconds()
     percent = 100.0 if whole_s <= 0 else min(100.0, max(0.0, 100 * (now - began).total_seconds() / whole_s))
+    percent = min(percent, NEARLY) if lost else percent
     left_s = (due - now).total_seconds()
-    told = f"soak of {plan}: " + (f"{duration(left_s)} of {duration(whole_s)} left, over at {due:%Y-%m-%d %H:%M} UTC" if left_s > 0
-                                  else f"over since {due:%Y-%m-%d %H:%M} UTC")
+    left = f"{duration(left_s)} of {duration(whole_s)} left, over at" if left_s > 0 else "over since"
+    told = f"soak of {plan}: " + ("not over while parity is lost" if lost else f"{left} {due:%Y-%m-%d %H:%M} UTC")
     _Kept(key_of(plan, "soak-progress")).tell(percent, told + (f"; {parity}" if parity else ""), TELL_WITHIN_S)
     return percent

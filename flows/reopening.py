@@ -88,13 +88,14 @@ def visit_again(rollout: Rollout) -> None:
 
 def withdraw(rollout: Rollout, cancelled: Callable[[list[str]], bool] = suspended.cancelled) -> list[str]:
     """
-    Put on record which questions nobody waits for any more: whoever asked them was a run that somebody cancelled in Prefect.
+    Put on record which questions nobody waits for any more: whoever asked them was a run that somebody cancelled in Prefect. A yes that
+    was given to it goes with it.
 
     The next run asks anew. A question that a shell asked, too, stays; so does one of which Prefect cannot say.
     """
     told = []
-    for gate in approvals.open_now(rollout):
-        if gate.state == WAITING and gate.flow_runs and len(gate.flow_runs) == len(gate.askers) and cancelled(gate.flow_runs):
+    for gate in approvals.alive(rollout):
+        if gate.flow_runs and len(gate.flow_runs) == len(gate.askers) and cancelled(gate.flow_runs):
             why = f"{expiry.what(gate)} was withdrawn: flow run {', '.join(gate.flow_runs)}, which asked, was cancelled in Prefect"
             expiry.on_record(rollout, gate, WITHDRAWN, why)
             told.append(f"gate of {gate.phase.value}: {why}")

@@ -19,10 +19,11 @@ from flows.phase_facts import Row
 from flows.report import audit_trail
 from flows.standing import standing
 from flows.visible import duration, number
-from steps.approvals import OPENED
 from steps.checks import Finding
 from steps.errors import EXIT_CODES, RolloutError
+from steps.exact_look import WATCH
 from steps.ledger import Event
+from steps.parity_looks import AFTERWARDS
 from steps.phase import Phase
 from steps.rollout import Rollout
 
@@ -47,6 +48,8 @@ def of_phase(name: str, rollout: Rollout, heard: Sequence[Event], error: str, be
         everything = rollout.ledger.events()
     of_it = [row for row in everything if row["phase"] == phase]
     same = [row for row in of_it if row["direction"] == direction or row["outcome"] in phase_facts.BESIDE]
+    if name == WATCH:  # a look's lines belong to the run whose soak it watches
+        of_it = same = [row for row in everything if row["step"] in AFTERWARDS][-max(1, len(heard)):]
     events = _of_this_run(of_it, same, rollout.ledger.run_id) or [phase_page.as_row(event) for event in heard]
     before = {row["run_id"] for row in same if _is_work(row)} - {rollout.ledger.run_id}  # who only waited at the gate tried nothing
     work = [row for row in events if _is_work(row)]
@@ -56,7 +59,7 @@ def of_phase(name: str, rollout: Rollout, heard: Sequence[Event], error: str, be
     pictures = [image(f"{chart.title}. {chart.description}", chart.data_uri()) for chart in drawn]
     head = phase_page.Head(f"{rollout.schema}.{rollout.table}", rollout.plan.id, rollout.person.actor, rollout.person.reason,
                            rollout.plan.plan.max_stall_ms, rollout.plan.called, because)
-    return phase_page.markdown(facts, head, events, len(before), pictures), facts.result
+    return phase_page.markdown(facts, head, events, len(before), pictures), f"{head.table}: {facts.result}"
 
 
 def _is_work(row: Row) -> bool:
@@ -121,22 +124,30 @@ def of_run(rollout: Rollout, verb: str, exit_code: int, ending: str, links: Mapp
         now = standing(rollout)
         page.add(f"**Next:** {words(now['next'], 1000)}", "")
         trail = audit_trail(rollout.ledger, rollout.plan.called)
-        run = next((run for run in trail["runs"] if run["run_id"] == rollout.ledger.run_id), None)
-        if run:
-            page.part("Went back", phase_page.went_back(run), "phases")
-            page.part("What this run did", _did(run, links, rollout.plan.plan.planned_s), "phases")
+        runs = _lives(trail["runs"], rollout.ledger.run_id)
+        if runs:
+            page.part("Went back", [line for run in runs for line in phase_page.went_back(run)], "phases")
+            page.part("What this run did", _did([event for run in runs for event in run["events"]], links, rollout.plan.plan.planned_s),
+                      "phases")
             page.part("Decisions", _decided(rollout), "decisions")
         page.part("What stands", table(("phase", "state", "since (UTC)"), [
             (Phase(row["phase"]).label, row["state"], row["at"] or "") for row in now["phases"]]), "phases")
         chart = timeline(trail)
         drawn = [image(f"{chart.title}. {chart.description}", chart.data_uri())] if chart else []
         page.part("The whole rollout", drawn, "pictures", last=True)
-    return str(page), f"{became}, by {rollout.person.actor}"
+    return str(page), f"{rollout.schema}.{rollout.table}: {became}, by {rollout.person.actor}"
 
 
-def _did(run: dict[str, Any], links: Mapping[str, str], planned_s: dict[str, float]) -> list[str]:
+def _lives(runs: Sequence[dict[str, Any]], run_id: str) -> list[dict[str, Any]]:
+    """The run, and what the same flow run did before it was suspended; empty where the ledger does not know it."""
+    mine = next((run for run in runs if run["run_id"] == run_id), None)
+    flow_run = (mine["options"] or {}).get("flow_run") if mine else None
+    return [run for run in runs if run is mine or (flow_run and (run["options"] or {}).get("flow_run") == flow_run)]
+
+
+def _did(events: Sequence[Row], links: Mapping[str, str], planned_s: dict[str, float]) -> list[str]:
     rows = []
-    for stretch in phase_facts.stretches(run["events"]):
+    for stretch in phase_facts.stretches(events):
         facts = phase_facts.of(stretch[0]["phase"], stretch[0]["direction"], stretch, planned_s.get(stretch[0]["phase"]))
         name = words(facts.name)
         rows.append(f"| {f'[{name}]({links[facts.name]})' if facts.name in links else name} | {facts.ended} | {duration(facts.actual_s)} | "
@@ -145,12 +156,10 @@ def _did(run: dict[str, Any], links: Mapping[str, str], planned_s: dict[str, flo
 
 
 def _decided(rollout: Rollout) -> list[str]:
-    """What people said at the gates through which this run went, whichever run asked them."""
-    asked = [row for row in rollout.ledger.events() if row["step"] == phase_facts.GATE and row["detail"]]
-    through = {row["detail"].get("gate") for row in asked if row["outcome"] == OPENED and row["run_id"] == rollout.ledger.run_id}
-    found = [row for row in asked if row["detail"].get("gate") in through]
+    """What was asked and said at the gates of the whole rollout, whichever run asked, and what did not count."""
+    found = [row for row in rollout.ledger.events() if row["step"] == phase_facts.GATE and (row["detail"] or {}).get("gate")]
     said = zip(found, phase_page.decisions(found), strict=True)
-    return [f"- {Phase(row['phase']).label}: {line.removeprefix('- ')}" for row, line in said]
+    return [f"- {row['phase']} {line.removeprefix('- ')}" for row, line in said]
 
 
 def _opened(rollout: Rollout, title: str) -> Page:

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from flows import cockpit, deployments, looking, one_at_a_time, parity_watch
-from flows.one_at_a_time import TAG
+from flows.one_at_a_time import LOOK, TAG
 from flows.params import Through
 
 cockpit.prepare()
 
 from prefect.flows import Flow  # noqa: E402  # only after the settings above
-
-LOOK = "look"
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ def told(rollout: Rollout) -> float | None:
         began = datetime.fromisoformat(stands["at"])
         due = max(began + timedelta(seconds=rollout.plan.gates.soak.get(Phase.SHADOW_WRITE, 0)),
                   datetime.fromisoformat(verified["at"]) + timedelta(seconds=rollout.plan.cleanup.min_age_s))
-        return tell_soak(rollout.plan.id, began, due, clocks.now(rollout.session).server, _seen(parity_looks.last(rollout)))
+        return tell_soak(rollout.plan.id, began, due, clocks.now(rollout.session).server, _seen(parity_looks.last(rollout)),
+                         lost=parity_looks.alarm(rollout) is not None)
     return None
 
 

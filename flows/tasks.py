@@ -17,9 +17,9 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext, TagsContext
 
-from flows import run_pages
+from flows import phase_facts, run_pages
 from flows.api import CockpitTrouble
-from flows.artifacts import Again, Artifacts, key_of
+from flows.artifacts import Again, Artifacts, key_of, left_by
 from flows.events import phase_told
 from flows.progress_artifact import ProgressArtifact
 from flows.states import UNTOLD
@@ -33,6 +33,7 @@ from steps.rollout import Rollout
 from steps.step import Step
 
 T = TypeVar("T")
+NAMES = [phase_facts.phase_name(phase, direction) for phase in Phase for direction in ("forward", "back")]
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
 
@@ -46,7 +47,6 @@ class PrefectConductor:
     def __init__(self) -> None:
         self._before: State[Any] | None = None
         self.artifacts, self._recorded = Artifacts(), False
-        self._phases: list[str] = []
         self._failed = ""
         context = FlowRunContext.get()
         self.flow_run = str(context.flow_run.id) if context and context.flow_run else None
@@ -81,7 +81,6 @@ class PrefectConductor:
                 self.artifacts.page(key_of(rollout.plan.id, name), lambda: run_pages.of_phase(name, rollout, heard, error, because))
                 self._on_record(name, rollout)
 
-        self._phases.append(name)
         with phase_told(name, rollout):
             self._chained(name, body)
 
@@ -113,8 +112,9 @@ class PrefectConductor:
                 self._findings(rollout, run_pages.of_findings(error.findings, rollout.accepted))
             raise
         finally:
-            links = {name: f"../artifact/{found}" for name in self._phases
-                     if (found := self.artifacts.left.get(key_of(rollout.plan.id, name)))}
+            before = left_by(self.flow_run) if self.flow_run and not self.untold else {}  # it may have been suspended meanwhile
+            links = {name: f"../artifact/{found}" for name in NAMES if (found := (before | self.artifacts.left).get(
+                key_of(rollout.plan.id, name)))}
             self.artifacts.page(key_of(rollout.plan.id, "summary"), lambda: run_pages.of_run(rollout, verb, code, ending, links),
                                 Again.RENEW)
 

@@ -63,7 +63,8 @@ def sync(trail: dict[str, Any], *, at_work: bool) -> Summary:
     summary = Summary(api.address() or "its local default")
     runs = [run for run in trail["runs"] if not (at_work and run["ended_at"] is None)]
     summary.at_work = len(trail["runs"]) - len(runs)
-    runs = _last_of_each(runs)
+    busy = {_flow_run(run) for run in trail["runs"] if run not in runs}
+    runs = _last_of_each([run for run in runs if _flow_run(run) not in busy])  # a flow run that went on after a gate has no end yet
     try:
         with api.client(REQUEST_WITHIN_S) as client:
             wanted = [told(trail, run) for run in runs]
@@ -78,8 +79,12 @@ def sync(trail: dict[str, Any], *, at_work: bool) -> Summary:
 
 def _last_of_each(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A flow run that was suspended at gates is several runs of the ledger; the last one has its end."""
-    ends = {(run["options"] or {}).get("flow_run") or run["run_id"]: run for run in runs}
+    ends = {_flow_run(run) or run["run_id"]: run for run in runs}
     return list(ends.values())
+
+
+def _flow_run(run: dict[str, Any]) -> str | None:
+    return (run["options"] or {}).get("flow_run")
 
 
 def _known(client: SyncPrefectClient, runs: list[Told]) -> dict[str, FlowRun]:
@@ -124,7 +129,12 @@ def _tell(client: SyncPrefectClient, run: Told, known: dict[str, FlowRun], summa
 
 
 def _has_its_end(flow_run: FlowRun, run: Told) -> bool:
-    return bool(flow_run.state and (flow_run.state.type.value == run.ending[0] or flow_run.state.is_paused()))
+    """Whether nothing is to be told of its end: Prefect has it, somebody cancelled it there, or it waits or goes on after its gate."""
+    state = flow_run.state
+    if state is None:
+        return False
+    goes_on = flow_run.deployment_id is not None and (state.is_scheduled() or state.is_pending() or (run.asked and state.is_running()))
+    return state.type.value == run.ending[0] or state.is_paused() or state.is_cancelled() or state.is_cancelling() or goes_on
 
 
 def _made(client: SyncPrefectClient, run: Told) -> FlowRun:

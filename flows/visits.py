@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from flows import api, cockpit
-from flows.one_at_a_time import TAG
+from flows.one_at_a_time import BACK, FORWARD, TAG
 from flows.visible import second
 from steps.clocks import Moment
 
@@ -60,11 +60,12 @@ def _scheduled(client: SyncPrefectClient, key: str, due: datetime) -> bool:
     found = [one for one in _watches(client) if one.work_pool_name == pool and TAG in one.tags]
     if not found:
         return False
+    request = _request(mine.parameters.get("request"))
     if (mine.idempotency_key or "").startswith(key):  # this is the visit itself, too early
         key = f"{key} {mine.id}"
     client.create_flow_run_from_deployment(
-        found[0].id, parameters={"request": _request(mine.parameters.get("request"))}, state=Scheduled(scheduled_time=due),
-        idempotency_key=key)
+        found[0].id, parameters={"request": request}, state=Scheduled(scheduled_time=due), idempotency_key=key,
+        name=f"{WATCH} {request['plan']} as a gate's time comes", tags=sorted({*(mine.tags or [])} - {FORWARD, BACK}))
     return True
 
 

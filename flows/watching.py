@@ -60,10 +60,10 @@ def watch(rollout: Rollout, request: WatchRequest, conduct: Conductor) -> WatchR
         Busy: another look is at work.
     """
     same_plan(rollout)
-    expiry.settle(rollout)
+    expired = expiry.settle(rollout)
     why = parity_watch.nothing_to_watch(rollout)
     if why:
-        return WatchResult("watch", NOTHING, why=why)
+        return WatchResult("watch", "done" if expired else NOTHING, expired, why=why)
     found: list[Look] = []
 
     def look() -> Outcome:
@@ -72,7 +72,7 @@ def watch(rollout: Rollout, request: WatchRequest, conduct: Conductor) -> WatchR
 
     conduct.phase("parity watch", [Step("look", look)], rollout)
     refuse_lost(rollout, found[0])
-    return WatchResult("watch", found[0].outcome, run_id=rollout.ledger.run_id, look=found[0].to_json())
+    return WatchResult("watch", found[0].outcome, expired, run_id=rollout.ledger.run_id, look=found[0].to_json())
 
 
 def refuse_lost(rollout: Rollout, look: Look) -> None:
@@ -89,7 +89,8 @@ def _remedy(called: str, look: Look) -> str:
     """What a person can do about it: the tool does not decide which side of a row is right."""
     rows = ["say by key which side of these rows is right, and correct them"] if look.differing else []
     mends = look.triggers != SyncState.ON.value or look.drift
-    schema = [f"`rollout run {called}` puts the triggers back, or says what stops it"] if mends else []
+    schema = [f"`rollout run {called}` puts the triggers back, or says what stops it (where a run waits in Prefect: resume that one)"] \
+        if mends else []
     return "; ".join(["cleanup stays shut", *rows, *schema, f"then `rollout watch {called} --by NAME --reason WHY` looks again"])
 
 

@@ -139,6 +139,13 @@ def undecided(rollout: Rollout) -> list[Gate]:
     return [gate for gate in last if gate and gate.state in (WAITING, APPROVED)]
 
 
+def alive(rollout: Rollout) -> list[Gate]:
+    """Every question that waits, and every yes that was not used, of phases that have not begun: also where a later question stands."""
+    phases = rollout.ledger.phases()
+    return [gate for gate in read(rollout.ledger) if gate.state in (WAITING, APPROVED)
+            and phases.get(gate.phase, {}).get("state") not in STANDS]
+
+
 def begun(rollout: Rollout, phase: Phase) -> bool:
     """Whether *phase* has changed something, or a person was asked to put V1 out for it: from then on no gate of it counts any more."""
     state = rollout.ledger.phase_state(phase)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from steps import approvals, clocks
+from steps import approvals, clocks, gate_conditions, gate_times
 from steps.approvals import (
     ALIVE,
     APPROVAL,
@@ -99,7 +99,7 @@ def _answered(rollout: Rollout, phase: Phase, gate: Gate | None, by: str, reason
         record(rollout, phase, REJECTED, gate=gate.id, by=by, why=reason)
         return Answered(REJECTED, f"{phase.value} is rejected; {again} anew", _now(ledger, gate))
     refuse_approver(gate.detail, gate.askers, by)
-    missing = unmet(rollout) if phase is Phase.CLEANUP else []
+    missing = gate_conditions.besides(gate_times.of(rollout, phase, now), unmet(rollout)) if phase is Phase.CLEANUP else []
     if missing and UNREADY not in accepted:
         raise Refused("gate of cleanup", f"conditions are not met: {'; '.join(missing)}", f"wait for them, or approve all the same with "
                       f"--accept {UNREADY}; nothing was done")

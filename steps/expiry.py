@@ -33,7 +33,7 @@ def settle(rollout: Rollout) -> list[str]:
 
 def withdraw_all(rollout: Rollout) -> None:
     """Put on record that what waits or was approved counts no longer, since the person at hand takes something of the rollout back."""
-    for gate in approvals.undecided(rollout):
+    for gate in approvals.alive(rollout):
         on_record(rollout, gate, WITHDRAWN, f"{what(gate)} was withdrawn: {rollout.person.actor} took the rollout back: "
                   f"{rollout.person.reason}")
 

@@ -64,6 +64,8 @@ def line(progress: Progress) -> str:
 
 
 def _share(progress: Progress) -> str:
+    if progress.ended:
+        return "rows, all of them"
     if progress.rows_left is None:
         return "rows, more than the server estimated"
     return f"of about {progress.rows_estimated} rows ({100 * progress.rows_examined // max(1, progress.rows_estimated)} %)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +13,7 @@ from flows.visible import duration, number
 from steps.exact_look import WATCH
 
 LOOKS = frozenset({"closing pass", "parity", WATCH})
+DISAGREE = re.compile(r"(\d+) of \d+ rows disagree")
 TOP, LEVEL, HEIGHT = 24, 106, 160
 MOST = 60
 WORDS = {"clean": "all agree", "found": "rows differ", "unclear": "could not look, or not to the end"}
@@ -38,8 +40,9 @@ def looks(events: Sequence[Row]) -> list[Look]:
             verdict = "found" if differing else "unclear" if unclear else "clean"
             found.append(Look(datetime.fromisoformat(event["at"]), event["step"], verdict, differing))
         elif "verdict" in detail and event["outcome"] in ("pass", "fail", "inconclusive"):
-            verdict = {"pass": "clean", "fail": "found"}.get(event["outcome"], "unclear")
-            found.append(Look(datetime.fromisoformat(event["at"]), "verify", verdict, 0))
+            rows = [int(told[1]) for wrong in detail.get("wrong") or [] if (told := DISAGREE.match(str(wrong)))]
+            verdict = "found" if rows else "unclear" if event["outcome"] == "inconclusive" else "clean"  # what else failed is no parity
+            found.append(Look(datetime.fromisoformat(event["at"]), "verify", verdict, sum(rows)))
     return found
 
 

@@ -256,7 +256,7 @@ def test_cleanup_is_approved_only_while_its_conditions_hold_or_all_the_same(stag
     assert ["less than cleanup.min_age_s" in text for text in closed.value.gate["unmet"]] == [True]
     rollout(stage).ledger.record(Event("shadow_write", "parity watch", "found", detail={"differing": 3}))
 
-    with pytest.raises(Refused, match=r"less than cleanup.min_age_s.*3 rows disagree") as refused:
+    with pytest.raises(Refused, match=r"conditions are not met: parity is lost: 3 rows disagree;") as refused:
         answered(stage, Phase.CLEANUP)
     assert "--accept cleanup-unready" in refused.value.remedy
     assert trail(stage, "cleanup") == ["waiting", "refused"]
@@ -267,6 +267,20 @@ def test_cleanup_is_approved_only_while_its_conditions_hold_or_all_the_same(stag
     assert not isinstance(young.value, ApprovalMissing)
     verified = datetime.fromisoformat(stage.app.value("SELECT at FROM _rollout_phase WHERE phase = 'verify'").isoformat() + "+00:00")
     assert abs(datetime.fromisoformat(young.value.gate["opens_at"]) - verified - timedelta(hours=1)) < timedelta(seconds=5)
+    assert "`status`" in stage.app.create_table("job")
+
+
+def test_a_yes_to_cleanup_may_come_before_verify_is_old_enough_and_waits_with_it(stage: Stage) -> None:
+    stage.plan(cleanup=CLEANUP.replace("min_age_s = 0", "min_age_s = 3600"), **BY_COMMAND)
+    with pytest.raises(ApprovalMissing) as closed:
+        run(stage, Through.CLEANUP)
+    assert f"rollout approve {stage.folder} cleanup --by NAME --reason WHY`" in closed.value.remedy
+
+    assert answered(stage, Phase.CLEANUP).outcome == "approved"
+    with pytest.raises(GateClosed, match=r"less than cleanup.min_age_s.*approved by ben at ") as young:
+        run(stage, Through.CLEANUP)
+
+    assert not isinstance(young.value, ApprovalMissing)
     assert "`status`" in stage.app.create_table("job")
 
 
