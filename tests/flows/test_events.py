@@ -74,6 +74,27 @@ def test_a_look_leaves_how_far_the_soak_is_and_parity_over_time(served: Stage) -
     assert ": clean" in progress["description"]
 
 
+def test_the_page_of_a_look_that_found_something_says_so_and_so_does_the_soak(served: Stage) -> None:
+    from prefect.client.orchestration import get_client
+
+    from flows import deployments, parity_watch
+
+    deployments.rollout(request(served), return_state=True)
+    served.app.run("UPDATE job SET status = 'completed', state = 'locked' WHERE id = 'b'")
+    state = parity_watch.parity_watch(WatchRequest(plan=str(served.folder), by="bob", reason="the soak"), return_state=True)
+
+    with get_client(sync_client=True) as client:
+        asked = {"limit": 20, "artifacts": {"flow_run_id": {"any_": [str(state.state_details.flow_run_id)]}}}
+        left = {one["key"]: one for one in client.request("POST", "/artifacts/filter", json=asked).json()}
+        tags = client.read_flow_run(state.state_details.flow_run_id).tags
+    page = left["small-parity-watch"]
+    assert "**Parity is lost: 1 rows differ. 2 rows looked at.**" in page["data"]
+    assert "| ended | parity lost |" in page["data"]
+    assert page["description"].startswith(f"{served.target.schema}.job: Parity is lost")
+    assert "not over while parity is lost" in left["small-soak-progress"]["description"]
+    assert {f"table:{served.target.schema}.job", "plan:small", "look"} <= set(tags)
+
+
 def test_a_flow_run_bears_table_plan_and_phase_as_labels(served: Stage) -> None:
     from prefect.client.orchestration import get_client
 

@@ -218,3 +218,38 @@ def test_what_prefect_saw_of_a_run_is_told_to_its_end(ledger: Ledger, api: Any) 
     assert all(one.state.is_completed() for one in known.values())
     assert len(pages(api, seen[0])) == 1
     assert sync(ledger).known == 1
+
+
+def test_a_run_that_waits_at_a_gate_or_goes_on_after_it_or_was_cancelled_is_left_as_it_is(ledger: Ledger, api: Any) -> None:
+    from prefect import flow
+    from prefect.states import Cancelled, Running, Scheduled, Suspended
+
+    deployment = api.create_deployment(flow_id=api.create_flow(flow(lambda: None, name="rollout")), name=uuid4().hex)
+    states = [Running(), Scheduled(name="Resuming"), Suspended(timeout_seconds=3600), Cancelled(message="not today")]
+    runs = [api.create_flow_run_from_deployment(deployment).id for _ in states]
+    for run, state in zip(runs, states, strict=True):
+        api.set_flow_run_state(run, state, force=True)
+        ran(ledger, 4, "phase deploy: a person has to approve", Event("deploy", "gate", "waiting", detail={"gate": str(run)}),
+            flow_run=str(run))
+
+    summary = sync(ledger)
+
+    assert (summary.runs, summary.completed, summary.known) == (0, 0, 4)
+    assert [api.read_flow_run(run).state.name for run in runs] == ["Running", "Resuming", "Suspended", "Cancelled"]
+
+
+def test_a_flow_run_that_went_on_after_its_gate_is_not_told_the_end_of_its_first_life(ledger: Ledger, api: Any) -> None:
+    from prefect import flow
+    from prefect.states import Running
+
+    from flows import telling
+
+    run = api.create_flow_run(flow(lambda: None, name="rollout"))
+    api.set_flow_run_state(run.id, Running(), force=True)
+    ran(ledger, 4, "phase deploy: a person has to approve", flow_run=str(run.id))
+    ran(ledger, None, None, flow_run=str(run.id))
+
+    summary = telling.sync(report.audit_trail(ledger), at_work=True)
+
+    assert (summary.runs, summary.completed, summary.at_work) == (0, 0, 1)
+    assert api.read_flow_run(run.id).state.name == "Running"

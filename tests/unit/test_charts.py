@@ -136,6 +136,15 @@ def test_parity_tells_looks_that_were_clean_found_something_or_could_not_see() -
     assert parity([]) is None
 
 
+def test_a_smoke_query_that_failed_is_no_row_that_differs() -> None:
+    trail = Trail()
+    trail.run(0, 5, 5)
+    for number, wrong in enumerate(("z.sql: expected no rows, got 1 rows", "2 of 9 rows disagree (a: 2; keys: 1)")):
+        trail.event(number, "verify", "look at rows", "fail", row_count=9, detail={"verdict": "fail", "wrong": [wrong]})
+
+    assert [(look.verdict, look.differing) for look in looks(trail.runs[0]["events"])] == [("clean", 0), ("found", 2)]
+
+
 def test_a_thousand_looks_are_drawn_as_the_worst_of_each_stretch() -> None:
     trail = Trail()
     for number in range(1000):

@@ -41,6 +41,23 @@ def test_one_sentence_says_what_came_of_it(run: int, stretch: int, name: str, en
     assert (facts.name, facts.ended, facts.result) == (name, ended, said)
 
 
+@pytest.mark.parametrize(("outcome", "detail", "ended", "said"), [
+    ("clean", {}, "done", "Both sides agree: 9 rows looked at, every row of the round."),
+    ("found", {"differing": 2, "triggers": "off"}, "parity lost",
+     "Parity is lost: 2 rows differ; sync triggers are off. 9 rows looked at."),
+    ("unfinished", {"held_up": "its 5 s have ended"}, "unfinished",
+     "Not to the end: its 5 s have ended; 9 rows looked at, none differs so far."),
+    ("could not look", {"could_not_look": ["rows: denied"]}, "could not look", "Could not look: rows: denied.")])
+def test_a_look_of_the_parity_watch_says_what_it_saw(outcome: str, detail: dict[str, Any], ended: str, said: str) -> None:
+    trail = Trail()
+    trail.run(0, 5)
+    look = trail.event(1, "shadow_write", "parity watch", outcome, row_count=9, detail=detail)
+
+    facts = phase_facts.of("watch", "forward", [look])
+
+    assert (facts.ended, facts.result) == (ended, said)
+
+
 def test_how_far_cleanup_got_is_told_without_the_names_of_its_steps() -> None:
     trail = Trail()
     trail.run(0, 5)
