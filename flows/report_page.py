@@ -81,8 +81,9 @@ def _gate(gate: dict[str, Any]) -> dict[str, str]:
     became = "approved, and begun" if gate["state"] == OPENED and gate["needs"] == APPROVAL else "begun" if gate["state"] == OPENED \
         else gate["state"]
     although = f", although {'; '.join(gate['unmet'])}" if gate["unmet"] and gate["state"] in (OPENED, APPROVED) else ""
+    in_vain = "".join(f"; in vain: {one}" for one in gate.get("refused") or [])
     return {"label": Phase(gate["phase"]).label, "at": second(gate["since"]), "asked_by": ", ".join(dict.fromkeys(gate["asked_by"])),
-            "asked_why": gate["asked_why"] or "", "became": became + although, "answered_by": gate["answered_by"] or "",
+            "asked_why": gate["asked_why"] or "", "became": became + although + in_vain, "answered_by": gate["answered_by"] or "",
             "answered_why": gate["answered_why"] or ""}
 
 

@@ -57,6 +57,8 @@ class Gate:
     """The ledger's number of the event that asked, as *number* is that of what happened last."""
     told: list[str] = field(default_factory=list)
     """Flow runs that ended with a rejection."""
+    refused: list[str] = field(default_factory=list)
+    """Who answered in vain, and why that did not count."""
     asked_by: dict[str, int] = field(default_factory=dict)
     """The number of the event with which a flow run asked."""
 
@@ -96,6 +98,7 @@ def read(ledger: Ledger) -> list[Gate]:
         if outcome == WAITING and gate.state == WAITING:
             gate.asked(detail, number)
             continue
+        gate.refused += [f"{detail.get('by')}: {detail.get('why')}"] if outcome in (REFUSED, NOT_COUNTED) else []
         gate.told += [str(detail.get("flow_run"))] if outcome == TOLD else []
         if gate.state in FOLLOWS.get(outcome, set()):
             gate.state, gate.answered_at, gate.number = outcome, at, number

@@ -26,6 +26,7 @@ def told(gate: Gate, plan: str) -> dict[str, Any]:
             "answered_by": gate.answer.get("by") if gate.state != WAITING else None,
             "answered_why": gate.answer.get("why") if gate.state != WAITING else None,
             "answered_at": gate.answered_at if gate.state != WAITING else None,
+            "refused": gate.refused,
             "calls": calls(gate.phase, gate.needs, plan, unready=bool(gate.detail.get("unready"))) if gate.state == WAITING else []}
 
 

@@ -97,9 +97,10 @@ def test_the_page_is_one_file_with_verdict_people_phases_pictures_and_every_stat
 
 
 def test_who_was_asked_at_a_gate_and_said_what_stands_beside_the_runs(here: Call, seeded: App, tmp_path: Path) -> None:
-    gated = ("--set", "gates.approve=['deploy']")
+    gated = ("--set", "gates.approve=['deploy']", "--set", "gates.approvers=['ben']")
     words = ("run", PLAN, "--no-prefect", "--through", "deploy", "--by", "ann", "--reason", "it is due", *DEPLOYED, *gated)
     assert here(*words).code == 4
+    assert here("approve", PLAN, "deploy", "--by", "eve", "--reason", "me too", *gated).code == 3
     assert here("approve", PLAN, "deploy", "--by", "ben", "--reason", "looked at it", *gated).code == 0
     assert here(*words).code == 0
 
@@ -107,7 +108,8 @@ def test_who_was_asked_at_a_gate_and_said_what_stands_beside_the_runs(here: Call
 
     needs_nothing_else(page)
     assert "Gates" in page.text
-    assert re.search(r"2\. deploy [-\d]+ [:\d]+ ann it is due approved, and begun ben looked at it", page.text)
+    assert re.search(r"2\. deploy [-\d]+ [:\d]+ ann it is due approved, and begun; in vain: eve: me too; refused: approval by eve "
+                     r"does not count: gates.approvers are ben ben looked at it", page.text)
 
 
 def test_a_page_of_a_virgin_database_says_that_nothing_has_begun(here: Call, seeded: App, tmp_path: Path) -> None:
