@@ -78,11 +78,15 @@ def reopen(rollout: Rollout, waiting: Callable[[Rollout], Iterable[Suspended]] =
     return resumed
 
 
-def visit_again(rollout: Rollout) -> None:
-    """For each gate that time alone will open, see to it that somebody looks then. Safe to repeat; inside a flow run only."""
+def visit_again(rollout: Rollout, waits: Callable[[str], bool] = suspended.suspended) -> None:
+    """
+    For each gate that time alone opens see to it that somebody looks then, or once more where its run still *waits* though it could go on.
+
+    Safe to repeat; inside a flow run only.
+    """
     now = clocks.now(rollout.session)
     for gate in _of_time(rollout):
-        if gate.detail.get("opens_at") and _closed(rollout, gate, now):
+        if gate.detail.get("opens_at") and waits(gate.flow_runs[-1]):
             visits.schedule(gate.id, datetime.fromisoformat(gate.detail["opens_at"]), now)
 
 
