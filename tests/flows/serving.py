@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from steps.target import ENVIRONMENT, ENVIRONMENT_FILE
 from tests.flows.deploy_stage import ROOT, Stage
@@ -69,7 +70,7 @@ class Serving:
 
     def begun(self, flow: str = "rollout", **request: Any) -> Any:
         """A new run of that deployment."""
-        from prefect.exceptions import ObjectNotFound
+        from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 
         def deployment() -> Any:
             try:
@@ -78,7 +79,17 @@ class Serving:
                 return None
 
         asked = {"plan": str(self.stage.folder), "by": "ann", "reason": "it is due", **request}
-        return self.client.create_flow_run_from_deployment(until(deployment).id, parameters={"request": asked}).id
+        found, key = until(deployment).id, uuid4().hex
+
+        def made() -> Any:
+            try:
+                return self.client.create_flow_run_from_deployment(found, parameters={"request": asked}, idempotency_key=key).id
+            except PrefectHTTPStatusError as busy:
+                if not busy.response.is_server_error:
+                    raise
+                return None  # a server on SQLite answers 503 while it is busy
+
+        return until(made)
 
     def state(self, flow_run: Any) -> Any:
         return self.client.read_flow_run(flow_run).state

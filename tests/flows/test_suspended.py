@@ -208,18 +208,24 @@ def test_a_run_that_waits_for_time_alone_goes_on_by_a_visit_that_is_scheduled_fo
 
     assert "Once the time has come, it goes on by itself at " in text
     assert "- approved by ben at " in text
-    visit = next(run for run in serving.runs_of("parity_watch") if run.state.is_scheduled() and run.parameters["request"]["plan"] == str(
-        stage.folder))
+    gate = stage.app.value("SELECT detail->>'$.gate' FROM _rollout_event WHERE detail->>'$.needs' = 'time'")
+
+    def visits() -> list[Any]:
+        return [run for run in serving.runs_of("parity_watch") if str(run.idempotency_key).startswith(gate) and run.state.is_scheduled()]
+
+    (visit,) = visits()
+    assert visit.parameters["request"]["plan"] == str(stage.folder)
     due = datetime.fromisoformat(stage.app.value("SELECT detail->>'$.opens_at' FROM _rollout_event WHERE detail->>'$.needs' = 'time'"))
     assert timedelta(0) < visit.state.state_details.scheduled_time - due < timedelta(seconds=60)
 
     serving.now(visit.id)  # too early: it schedules another one
-    later = until(lambda: next((run for run in serving.runs_of("parity_watch") if run.state.is_scheduled()
-                                and run.parameters["request"]["plan"] == str(stage.folder)), None))
+    (later,) = until(visits)
     assert (serving.ended(visit.id).name, serving.state(flow_run).name) == ("NothingToDo", "Suspended")
     stage.app.run("UPDATE _rollout_phase SET at = at - INTERVAL 2 HOUR, detail = JSON_REMOVE(detail, '$.by_tool_clock') "
                   "WHERE phase = 'deploy'")
     stage.app.run("DELETE FROM _rollout_event WHERE outcome = 'soaking'")
+    stage.app.run("UPDATE _rollout_event SET detail = JSON_SET(detail, '$.opens_at', '2026-01-01T00:00:00+00:00') "
+                  "WHERE detail->>'$.needs' = 'time'")
     serving.now(later.id)
 
     assert serving.ended(flow_run).message == "done: backfill"
