@@ -34,7 +34,7 @@ UNREADY, HIMSELF = "cleanup-unready", "cleanup"
 LATE, REFUSED, WITHDRAWN = "too late", "refused", "withdrawn"
 ALIVE = (WAITING, APPROVED, OPENED)
 FOLLOWS = {APPROVED: {WAITING}, REJECTED: {*ALIVE}, EXPIRED: {*ALIVE}, RESUMED: {WAITING}, WITHDRAWN: {*ALIVE}, NOT_COUNTED: {WAITING},
-           OPENED: {APPROVED, WAITING}, TOLD: {REJECTED, TOLD}}
+           OPENED: {*ALIVE}, TOLD: {REJECTED, TOLD}}
 ALONE_WITHIN_S = 20
 
 
@@ -57,6 +57,8 @@ class Gate:
     """The ledger's number of the event that asked, as *number* is that of what happened last."""
     told: list[str] = field(default_factory=list)
     """Flow runs that ended with a rejection."""
+    opened_by: str = ""
+    """The run that it let pass last."""
     refused: list[str] = field(default_factory=list)
     """Who answered in vain, and why that did not count."""
     asked_by: dict[str, int] = field(default_factory=dict)
@@ -101,7 +103,11 @@ def read(ledger: Ledger) -> list[Gate]:
         gate.refused += [f"{detail.get('by')}: {detail.get('why')}"] if outcome in (REFUSED, NOT_COUNTED) else []
         gate.told += [str(detail.get("flow_run"))] if outcome == TOLD else []
         if gate.state in FOLLOWS.get(outcome, set()):
-            gate.state, gate.answered_at, gate.number = outcome, at, number
+            gate.state, gate.number = outcome, number
+            gate.opened_by = run_id if outcome == OPENED else gate.opened_by
+            if outcome == TOLD:
+                continue
+            gate.answered_at = at
             gate.answer = {**detail, **gate.answer, "approved": detail.get("approved")} if outcome == OPENED \
                 else detail
     return list(found.values())
@@ -156,9 +162,11 @@ def begun(rollout: Rollout, phase: Phase) -> bool:
 
 
 def used(rollout: Rollout, gate: Gate) -> bool:
-    """Whether it is too late to take the yes of *gate* back: its phase has begun, or a run is at work that it let pass."""
-    return gate.state == OPENED and (begun(rollout, gate.phase) or bool(
-        rollout.session.value(f"SELECT IS_USED_LOCK({VALUE}) IS NOT NULL", lock_name(rollout.schema, rollout.table))))
+    """Whether it is too late to take the yes of *gate* back: its phase has begun, or the run that it let pass is at work."""
+    if gate.state != OPENED or begun(rollout, gate.phase):
+        return gate.state == OPENED
+    held = rollout.session.value(f"SELECT IS_USED_LOCK({VALUE}) IS NOT NULL", lock_name(rollout.schema, rollout.table))
+    return bool(held) and any(run["run_id"] == gate.opened_by and run["ended_at"] is None for run in rollout.ledger.runs())
 
 
 def went_back_since(rollout: Rollout, number: int) -> bool:

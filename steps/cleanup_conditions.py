@@ -6,7 +6,7 @@ from typing import Any
 
 from steps import cleanup_ready, clocks, old_writers
 from steps.errors import Refused
-from steps.parity_looks import CLEAN, FOUND, UNSEEN, Look, decided, every_row_at, last
+from steps.parity_looks import CLEAN, UNSEEN, Look, differed, every_row_at, last
 from steps.phase import Phase
 from steps.rollout import Rollout
 
@@ -49,7 +49,7 @@ def _parity(rollout: Rollout, look: dict[str, Any], now: clocks.Moment) -> list[
     """What of the looks at rows does not let cleanup begin; the first complete one is phase 5's own."""
     if not rollout.plan.filled_columns:
         return []
-    told = look if look.get("outcome") in (FOUND, CLEAN) or look.get("differing") else decided(rollout)
+    told = look if look.get("outcome") == CLEAN or look.get("differing") else differed(rollout)
     if told.get("differing"):
         keys = ", ".join(told.get("keys", []))
         return [f"parity is lost: {told['differing']} rows disagree" + (f" (keys: {keys})" if keys else "")]

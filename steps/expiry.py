@@ -7,18 +7,19 @@ Beside :mod:`steps.gates`, which says the same when somebody asks again.
 from __future__ import annotations
 
 from steps import approvals
-from steps.approvals import APPROVAL, APPROVED, EXPIRED, WITHDRAWN, Gate
+from steps.approvals import APPROVAL, APPROVED, EXPIRED, OPENED, WITHDRAWN, Gate
 from steps.rollout import Rollout
 
 
 def what(gate: Gate) -> str:
     """The question or the approval, as a sentence begins with it."""
-    return f"the approval by {gate.answer['by']} of {gate.answered_at}" if gate.state == APPROVED else f"the question of {gate.since}"
+    approved = gate.state in (APPROVED, OPENED)
+    return f"the approval by {gate.answer['by']} of {gate.answered_at}" if approved else f"the question of {gate.since}"
 
 
 def words(gate: Gate) -> str:
     """Why *gate* counts no longer, once its time is over."""
-    became = "used" if gate.state == APPROVED else "answered" if gate.needs == APPROVAL else "taken up"
+    became = "used" if gate.state in (APPROVED, OPENED) else "answered" if gate.needs == APPROVAL else "taken up"
     return f"{what(gate)} was not {became} by {gate.until.shown}"
 
 

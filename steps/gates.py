@@ -75,8 +75,6 @@ def _see(rollout: Rollout, phase: Phase, *, needed: bool) -> _Seen:
 
 
 def _open(rollout: Rollout, phase: Phase, seen: _Seen, himself: str | None, *, needed: bool) -> None:
-    if seen.gate and seen.gate.state == OPENED:
-        return  # on record already: the run that it let pass has not come to change anything
     used = seen.gate.id if seen.gate else _approve_himself(rollout, phase, himself, seen) if himself else approvals.new_id()
     approvals.record(rollout, phase, OPENED, gate=used, by=rollout.person.actor, approved=needed)
 

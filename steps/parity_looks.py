@@ -90,12 +90,18 @@ def decided(rollout: Rollout) -> dict[str, Any]:
     return found[-1] if found else {}
 
 
+def differed(rollout: Rollout) -> dict[str, Any]:
+    """The last look that found rows that differ; empty where every row was in step since. One that could not read them says neither."""
+    found = looks(rollout, condition=f"(e.outcome = '{CLEAN}' OR JSON_EXTRACT(e.detail, '$.differing') > 0)")
+    return found[-1] if found and found[-1]["outcome"] != CLEAN else {}
+
+
 def alarm(rollout: Rollout) -> str | None:
     """In words what was found wrong last, until a look at every row finds nothing; else None. Keys are left to the look itself."""
     look = decided(rollout)
     if look.get("outcome") != FOUND:
         return None
-    differing, triggers = look.get("differing"), look.get("triggers", SyncState.ON.value)
+    differing, triggers = differed(rollout).get("differing"), look.get("triggers", SyncState.ON.value)
     found = [f"{differing} rows that differ"] if differing else []
     found += [f"sync triggers {triggers}"] if triggers != SyncState.ON.value else []
     found += ["a schema that drifted"] if look.get("drift") else []

@@ -29,7 +29,7 @@ LONGEST_SLEEP_S = 0.01
 LONGEST_FIRST = ("team", "browser", "faults", "traffic", "flows", "servers", "cli", "mysql_server", "packaging", "deploys")
 STORIES = ("browser", "faults/test_kill.py", "faults/test_kill_live.py", "fuzz", "servers", "team", "traffic", *(
     f"flows/test_{name}.py" for name in (
-        "artifacts", "audit_question", "automations", "cockpit", "events", "prefect_away", "prefect_cancel", "prisma_comparison",
+        "artifacts", "audit_question", "automations", "cockpit", "events", "hearing", "prefect_away", "prefect_cancel", "prisma_comparison",
         "repository", "second_signal", "secrecy", "suspended", "telling")))
 """What takes minutes: servers of a test's own, processes that import Prefect, a browser, real applications; for `make test-stories`."""
 BY_COMMAND = ("deploy.command=true", "deploy.rollback_command=true")
