@@ -48,9 +48,10 @@ def page(rollout: Rollout, closed: GateClosed, resumed: str = "") -> str:
 def _asked_with(rollout: Rollout) -> list[str]:
     """What the run that asks was given beside the plan: settings, and what it accepts. All of it is what is approved."""
     options = next((dict(run["options"] or {}) for run in rollout.ledger.runs() if run["run_id"] == rollout.ledger.run_id), {})
-    given = [f"set for this run: {code(str(item))}" for item in options.get("settings") or []]
-    given += [f"accepted by who asks: {code(key)}" for key in sorted(rollout.accepted)]
-    return ["", *(f"- {one}" for one in given)] if given else []
+    settings, keys = options.get("settings") or [], sorted(rollout.accepted)
+    given = [f"set for this run: {', '.join(code(str(item)) for item in settings)}"] if settings else []
+    given += [f"accepted by who asks: {', '.join(map(code, keys))}"] if keys else []
+    return [f"- {one}" for one in given]
 
 
 def _what_will_happen(rollout: Rollout, phase: Phase) -> tuple[list[str], list[str]]:

@@ -59,7 +59,7 @@ def of_phase(name: str, rollout: Rollout, heard: Sequence[Event], error: str, be
     pictures = [image(f"{chart.title}. {chart.description}", chart.data_uri()) for chart in drawn]
     head = phase_page.Head(f"{rollout.schema}.{rollout.table}", rollout.plan.id, rollout.person.actor, rollout.person.reason,
                            rollout.plan.plan.max_stall_ms, rollout.plan.called, because)
-    return phase_page.markdown(facts, head, events, len(before), pictures), f"{head.table}: {facts.result}"
+    return phase_page.markdown(facts, head, events, len(before), pictures), f"{facts.result} Table {head.table}"
 
 
 def _is_work(row: Row) -> bool:
@@ -135,7 +135,7 @@ def of_run(rollout: Rollout, verb: str, exit_code: int, ending: str, links: Mapp
         chart = timeline(trail)
         drawn = [image(f"{chart.title}. {chart.description}", chart.data_uri())] if chart else []
         page.part("The whole rollout", drawn, "pictures", last=True)
-    return str(page), f"{rollout.schema}.{rollout.table}: {became}, by {rollout.person.actor}"
+    return str(page), f"{became}, by {rollout.person.actor}. Table {rollout.schema}.{rollout.table}"
 
 
 def _lives(runs: Sequence[dict[str, Any]], run_id: str) -> list[dict[str, Any]]:
