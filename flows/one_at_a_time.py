@@ -15,6 +15,8 @@ import threading
 import structlog
 
 from flows import api, cockpit
+from steps import approvals
+from steps.approvals import EXPIRED, REJECTED, TOLD, WITHDRAWN
 from steps.errors import Busy
 from steps.mysql import VALUE
 from steps.ownership import lock_name
@@ -64,13 +66,20 @@ def look(rollout: Rollout, *, forward: bool) -> None:
         return
     waiting = [other for other in others if other.state and other.state.is_paused()]
     for other in waiting:
-        if forward and FORWARD in other.tags:
+        if forward and FORWARD in other.tags and still_asks(rollout, str(other.id)):
             raise Busy(f"table {rollout.table}", f"is in the rollout of flow run {_called(other)}, which waits for an answer",
                        "answer that one or cancel it; this run did nothing")
     working = [other for other in others if other not in waiting]
     if working and rollout.session.value(f"SELECT IS_USED_LOCK({VALUE})", lock_name(rollout.schema, rollout.table)) is not None:
         raise Busy(f"table {rollout.table}", f"is held by flow run {_called(_holder(rollout, working))}",
                    "wait for that one to end, or cancel it; this run did nothing")
+
+
+def still_asks(rollout: Rollout, flow_run: str) -> bool:
+    """Whether a suspended run is in the way: not where what it asked was withdrawn, rejected or has expired; it ends once it is resumed."""
+    asked = [gate for gate in approvals.read(rollout.ledger) if flow_run in gate.flow_runs]
+    last = max(asked, key=lambda gate: gate.asked_by[flow_run], default=None)
+    return last is None or last.state not in (WITHDRAWN, REJECTED, TOLD, EXPIRED)
 
 
 def tag(rollout: Rollout, direction: str) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from flows import actions
 from flows.conductor import PlainConductor
-from flows.params import Through
+from flows.one_at_a_time import still_asks
+from flows.params import RollbackRequest, Target, Through
 from flows.reopening import withdraw
 from flows.watching import WatchRequest, watch
 from steps.errors import ApprovalMissing
@@ -63,6 +65,19 @@ def test_a_gate_that_was_passed_otherwise_does_not_expire(stage: Stage) -> None:
     looked(stage)
 
     assert trail(stage) == ["waiting"]
+
+
+def test_a_suspended_run_whose_question_was_withdrawn_is_in_nobodys_way(stage: Stage) -> None:
+    gated(stage, 'approve = ["deploy"]')
+    with pytest.raises(ApprovalMissing):
+        run(stage)
+    stage.app.run("UPDATE _rollout_event SET detail = JSON_SET(detail, '$.flow_run', 'run-1') WHERE outcome = 'waiting'")
+    assert [still_asks(rollout(stage), one) for one in ("run-1", "run-2")] == [True, True]
+
+    back = RollbackRequest(plan=str(stage.folder), by="carl", reason="not this week", to=Target.V0)
+    actions.rollback(rollout(stage, "carl"), back, PlainConductor())
+
+    assert (still_asks(rollout(stage), "run-1"), trail(stage)) == (False, ["waiting", "withdrawn"])
 
 
 def test_a_question_that_a_shell_asked_is_not_withdrawn_with_a_cancelled_run(stage: Stage) -> None:
