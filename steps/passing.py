@@ -65,7 +65,7 @@ def line(progress: Progress) -> str:
 
 def _share(progress: Progress) -> str:
     if progress.ended:
-        return "rows, all of them"
+        return "rows (100 %)"  # whatever the estimate was
     if progress.rows_left is None:
         return "rows, more than the server estimated"
     return f"of about {progress.rows_estimated} rows ({100 * progress.rows_examined // max(1, progress.rows_estimated)} %)"
