@@ -229,8 +229,8 @@ def test_a_run_that_waits_at_a_gate_or_goes_on_after_it_or_was_cancelled_is_left
     runs = [api.create_flow_run_from_deployment(deployment).id for _ in states]
     for run, state in zip(runs, states, strict=True):
         api.set_flow_run_state(run, state, force=True)
-        ran(ledger, 4, "phase deploy: a person has to approve", Event("deploy", "gate", "waiting", detail={"gate": str(run)}),
-            flow_run=str(run))
+        ran(ledger, 4, "phase deploy: a person has to approve", Event("deploy", "gate", "waiting", detail={
+            "gate": str(run), "until": "2026-01-01T00:00:00+00:00"}), flow_run=str(run))
 
     summary = sync(ledger)
 
