@@ -52,7 +52,7 @@ def nothing_to_run(rollout: Rollout, request: RunRequest) -> bool:
 
 def nothing_done(rollout: Rollout) -> Result:
     """How a run ends that had nothing to do; it warns where the last look over the soak found that parity is lost."""
-    lost = None if rollout.cleanup_began() else parity_looks.alarm(rollout)
+    lost = parity_looks.alarm(rollout)
     warnings = [checks.Finding("parity", "warn", f"table {rollout.table}", lost,
                                f"`rollout watch {rollout.plan.called} --by NAME --reason WHY` says which, and looks again")] if lost else []
     return Result("run", "nothing to do", warnings=_said(rollout, warnings))

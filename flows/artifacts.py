@@ -18,7 +18,7 @@ from uuid import UUID
 import structlog
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.client.schemas.actions import ArtifactUpdate
-from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, ArtifactFilterKey
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
 from prefect.client.schemas.objects import Artifact
 from prefect.context import FlowRunContext
 
@@ -51,6 +51,14 @@ class Artifacts:
     def __init__(self) -> None:
         self.untold = ""
         self.left: dict[str, UUID] = {}
+        self._before: dict[str, UUID] | None = None
+
+    def known(self) -> dict[str, UUID]:
+        """What the flow run has left so far, also before it was suspended: that is asked once, and left out where Prefect cannot say."""
+        context = FlowRunContext.get()
+        if self._before is None and context and context.flow_run and not self.untold:
+            self._before = _left_by(context.flow_run.id)
+        return (self._before or {}) | self.left
 
     def page(self, key: str, make: Callable[[], tuple[str, str]], again: Again = Again.BESIDE) -> None:
         """
@@ -84,7 +92,11 @@ class Artifacts:
 
         def tell() -> None:
             try:
-                found = (_left_before(key, again, renewed) if again is not Again.BESIDE else None) or create()
+                found = None if again is Again.BESIDE else self.known().get(key)
+                if found and again is Again.RENEW:
+                    with api.client(TELL_WITHIN_S) as client:
+                        client.update_artifact(found, renewed)
+                found = found or create()
                 if isinstance(found, UUID):
                     self.left[key] = found
                 trouble.clear()
@@ -99,9 +111,9 @@ class Artifacts:
             log.warning("Prefect could not be told", reason=self.untold)
 
 
-def left_by(flow_run: str) -> dict[str, UUID]:
+def _left_by(flow_run: UUID) -> dict[str, UUID]:
     """The latest artifact of that flow run by key; empty where Prefect cannot say within :data:`TELL_WITHIN_S`."""
-    mine = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[UUID(flow_run)]))
+    mine = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[flow_run]))
     try:
         with api.client(TELL_WITHIN_S) as client:
             found: list[Artifact] = client.read_artifacts(artifact_filter=mine, limit=MOST)
@@ -109,19 +121,6 @@ def left_by(flow_run: str) -> dict[str, UUID]:
         log.warning("Prefect did not say what the run has left", reason=api.told(trouble))
         return {}
     return {str(one.key): one.id for one in sorted(found, key=lambda one: str(one.created))}
-
-
-def _left_before(key: str, again: Again, renewed: ArtifactUpdate) -> UUID | None:
-    """The one that this flow run left under *key* before it was suspended; brought up to date, where it is to be."""
-    context = FlowRunContext.get()
-    if not context or not context.flow_run:
-        return None
-    mine = ArtifactFilter(key=ArtifactFilterKey(any_=[key]), flow_run_id=ArtifactFilterFlowRunId(any_=[context.flow_run.id]))
-    with api.client(TELL_WITHIN_S) as client:
-        found: list[Artifact] = client.read_artifacts(artifact_filter=mine, limit=1)
-        if found and again is Again.RENEW:
-            client.update_artifact(found[0].id, renewed)
-    return found[0].id if found else None
 
 
 def _short(description: str) -> str | None:

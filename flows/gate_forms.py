@@ -8,6 +8,8 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from flows import cockpit
+from steps.approvals import APPROVAL
+from steps.phase import Phase
 
 cockpit.prepare()
 
@@ -48,3 +50,10 @@ class Confirmation(RunInput):
 
     confirmed_by: Said = Field(description="Who has seen that it is so. Recorded in the audit trail.")
     note: Said = Field(description="What was seen, or the ticket. Recorded in the audit trail.")
+
+
+def form_of(phase: Phase, needs: str) -> type[RunInput]:
+    """What is asked at a gate of *phase* that *needs* an approval, or only its time."""
+    if needs != APPROVAL:
+        return Resumption
+    return CleanupApproval if phase is Phase.CLEANUP else Approval

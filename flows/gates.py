@@ -35,7 +35,7 @@ from prefect.flow_runs import suspend_flow_run  # noqa: E402
 from prefect.input import RunInput  # noqa: E402
 
 from flows import asleep, hearing, visits  # noqa: E402
-from flows.gate_forms import Approval, CleanupApproval, Confirmation, Resumption  # noqa: E402
+from flows.gate_forms import Confirmation, form_of  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -104,24 +104,23 @@ def _asked(rollout: Rollout, closed: Stopped, words: dict[str, str], flow_run: s
 
 
 def _gate(rollout: Rollout, closed: GateClosed, flow_run: str | None) -> Asked:
-    phase, gate_id = Phase(closed.gate["phase"]), str(closed.gate["gate"])
-    left = clocks.recorded(closed.gate["until"], None).server - clocks.now(rollout.session).server
-    seconds = max(1, int(left.total_seconds()))
-    if closed.gate["needs"] != APPROVAL:
+    phase, gate_id, needs, opens = Phase(closed.gate["phase"]), str(closed.gate["gate"]), closed.gate["needs"], closed.gate["opens_at"]
+    until, now = clocks.recorded(closed.gate["until"], None).server, clocks.now(rollout.session)
+    seconds, resumed = max(1, int((until - now.server).total_seconds())), ""
+    if needs == APPROVAL:
+        visits.schedule(gate_id, until, now)  # it says that nobody has answered
+    else:
         soak.told(rollout)
-        text = page(rollout, closed, _who_resumes(rollout, closed.gate))
-        return Asked(gate_id, Resumption.with_initial_data(description=text), seconds,
-                     lambda desk, answer: hearing.resumed(desk, phase, gate_id, answer.reason))
-    visits.schedule(gate_id, clocks.recorded(closed.gate["until"], None).server, clocks.now(rollout.session))  # says that nobody answered
-    model, text = CleanupApproval if phase is Phase.CLEANUP else Approval, page(rollout, closed)
-    return Asked(gate_id, model.with_initial_data(description=text), seconds,
-                 lambda desk, answer: hearing.answered(desk, phase, gate_id, answer, flow_run))
+        resumed = visits.schedule(gate_id, datetime.fromisoformat(opens), now) if opens else visits.NOBODY
 
+    def take(desk: Rollout, answer: Any) -> None:
+        if needs == APPROVAL:
+            hearing.answered(desk, phase, gate_id, answer, flow_run)
+        else:
+            hearing.resumed(desk, phase, gate_id, answer.reason)
 
-def _who_resumes(rollout: Rollout, gate: dict[str, Any]) -> str:
-    """Who goes on with a run that nobody has to answer; where time alone opens its gate, a visit is scheduled for then."""
-    opens = gate["opens_at"]
-    return visits.schedule(str(gate["gate"]), datetime.fromisoformat(opens), clocks.now(rollout.session)) if opens else visits.NOBODY
+    form = form_of(phase, needs).with_initial_data(description=page(rollout, closed, resumed))
+    return Asked(gate_id, form, seconds, take)
 
 
 def _question(rollout: Rollout, waiting: WaitingForPerson, words: dict[str, str]) -> Asked:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from flows import cockpit, visits
-from flows.gate_forms import Approval, CleanupApproval, Decision, Resumption
+from flows.gate_forms import Approval, Decision, form_of
 from steps import approvals, approving, cleanup_conditions, meanwhile
 from steps.approvals import APPROVAL, LATE, NOT_COUNTED, REJECTED, RESUMED, TOLD, UNREADY, WAITING, Gate
 from steps.errors import Refused, Rejected
@@ -31,21 +31,20 @@ def heard(rollout: Rollout, flow_run: str | None, *, forward: bool) -> None:
         Rejected: somebody said no, here or from a shell; once, so that a retry asks anew.
         Refused: what it stood on was taken back meanwhile.
     """
-    asked = [gate for gate in approvals.read(rollout.ledger) if flow_run in gate.flow_runs and flow_run not in gate.told]
+    asked = [gate for gate in approvals.asked_by(rollout.ledger, str(flow_run)) if flow_run not in gate.told]
     for gate in asked:
         if gate.state in (REJECTED, TOLD):
             _end(rollout, gate, flow_run, f"was rejected by {gate.answer['by']}: {gate.answer['why']}", "the next run asks anew")
     if asked:
-        _take(rollout, max(asked, key=lambda gate: gate.asked_by[str(flow_run)]), flow_run)
+        _take(rollout, asked[-1], flow_run)
     if flow_run and forward:
         meanwhile.refuse_taken_back(rollout, flow_run)
 
 
 def _take(rollout: Rollout, gate: Gate, flow_run: str | None) -> None:
     """The form's answer at *gate*, once; none where it was resumed otherwise, or Prefect cannot say now and is asked by the gate itself."""
-    model = Resumption if gate.needs != APPROVAL else CleanupApproval if gate.phase is Phase.CLEANUP else Approval
     try:
-        answer: Any = model.load(keyset_from_base_key(f"suspended-{gate.id}"))
+        answer: Any = form_of(gate.phase, gate.needs).load(keyset_from_base_key(f"suspended-{gate.id}"))
     except Exception:  # noqa: BLE001  # there is none, or Prefect does not say it
         return
     rollout.ledger.run_id = gate.run_id

@@ -77,9 +77,8 @@ def look(rollout: Rollout, *, forward: bool) -> None:
 
 def still_asks(rollout: Rollout, flow_run: str) -> bool:
     """Whether a suspended run is in the way: not where what it asked was withdrawn, rejected or has expired; it ends once it is resumed."""
-    asked = [gate for gate in approvals.read(rollout.ledger) if flow_run in gate.flow_runs]
-    last = max(asked, key=lambda gate: gate.asked_by[flow_run], default=None)
-    return last is None or last.state not in (WITHDRAWN, REJECTED, TOLD, EXPIRED)
+    asked = approvals.asked_by(rollout.ledger, flow_run)
+    return not asked or asked[-1].state not in (WITHDRAWN, REJECTED, TOLD, EXPIRED)
 
 
 def tag(rollout: Rollout, direction: str) -> None:

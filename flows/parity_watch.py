@@ -39,11 +39,10 @@ def parity_watch(request: WatchRequest = FORM) -> State[Any]:
 
 def _looked(rollout: Rollout, request: WatchRequest, conduct: PrefectConductor) -> WatchResult:
     one_at_a_time.tag(rollout, one_at_a_time.LOOK)
-    seen: WatchResult | None = None
+    did: list[str] = []
     try:
         seen = watch(rollout, request, conduct)
     finally:
-        did: list[str] = []
         with suppress(RolloutError):  # what the look has to say matters more, and the next one tries again
             did += reopening.withdraw(rollout)
             did += [f"flow run {one} goes on, since its time has come" for one in reopening.reopen(rollout)]

@@ -56,7 +56,7 @@ def markdown(facts: Facts, head: Head, events: Sequence[Row], tried_before: int 
     if head.because:
         page.add(f"**Because:** {words(head.because, 2000)}", "")
     page.add(*table(("figure", "value"), figures(facts, head.stall_bound_ms, tried_before)))
-    page.part("Decisions", decisions(events), "decisions")
+    page.part("Decisions", _decisions(events), "decisions")
     page.part("Pictures", pictures, "pictures")
     work = [event for event in events if event["outcome"] not in phase_facts.BESIDE and event["step"] != phase_facts.GATE]
     page.part("Steps", table(("at (UTC)", "step", "outcome", "ms", "rows"), [
@@ -110,10 +110,14 @@ def _accepted(events: Sequence[Row]) -> list[str]:
     return table(("key", "by", "what", "found"), rows) if rows else []
 
 
-def decisions(events: Sequence[Row]) -> list[str]:
+def _decisions(events: Sequence[Row]) -> list[str]:
     """What was asked of people at this phase's gate, and what they said."""
-    return [f"- {'begun' if event['outcome'] == OPENED else words(event['outcome'])}, {when(event['at'])}" + _by_whom(event["detail"] or {})
-            for event in events if event["step"] == phase_facts.GATE]
+    return [f"- {decision(event)}" for event in events if event["step"] == phase_facts.GATE]
+
+
+def decision(event: Row) -> str:
+    """One thing that was asked or said at a gate."""
+    return f"{'begun' if event['outcome'] == OPENED else words(event['outcome'])}, {when(event['at'])}" + _by_whom(event["detail"] or {})
 
 
 def _by_whom(detail: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from flows.visible import duration
 from steps import passing, waits
 from steps.pace import Progress
 
-EVERY_S = 5.0
+EVERY_S, NEARLY = 5.0, 99.0
 LAST_WITHIN_S = 1.0
 log: structlog.stdlib.BoundLogger = structlog.get_logger("rollout")
 
@@ -80,11 +80,7 @@ class ProgressArtifact:
         self._kept.tell(percent, passing.line(progress), LAST_WITHIN_S if progress.ended else 0.0)
 
 
-NEARLY = 99.0
-
-
-def tell_soak(plan: str, began: datetime, due: datetime, now: datetime, parity: str = "", *,
-              lost: bool = False) -> float:
+def tell_soak(plan: str, began: datetime, due: datetime, now: datetime, parity: str = "", *, lost: bool = False) -> float:
     """
     How much of a soak from *began* to *due* is over by *now*, in per cent, told as the plan's progress artifact `…-soak-progress`.
 

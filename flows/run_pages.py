@@ -129,7 +129,7 @@ def of_run(rollout: Rollout, verb: str, exit_code: int, ending: str, links: Mapp
             page.part("Went back", [line for run in runs for line in phase_page.went_back(run)], "phases")
             page.part("What this run did", _did([event for run in runs for event in run["events"]], links, rollout.plan.plan.planned_s),
                       "phases")
-            page.part("Decisions", _decided(rollout), "decisions")
+            page.part("Decisions", _decided(trail), "decisions")
         page.part("What stands", table(("phase", "state", "since (UTC)"), [
             (Phase(row["phase"]).label, row["state"], row["at"] or "") for row in now["phases"]]), "phases")
         chart = timeline(trail)
@@ -155,11 +155,11 @@ def _did(events: Sequence[Row], links: Mapping[str, str], planned_s: dict[str, f
     return ["| phase | ended | took | result |", "|---|---|---|---|", *rows] if rows else ["Nothing."]
 
 
-def _decided(rollout: Rollout) -> list[str]:
+def _decided(trail: dict[str, Any]) -> list[str]:
     """What was asked and said at the gates of the whole rollout, whichever run asked, and what did not count."""
-    found = [row for row in rollout.ledger.events() if row["step"] == phase_facts.GATE and (row["detail"] or {}).get("gate")]
-    said = zip(found, phase_page.decisions(found), strict=True)
-    return [f"- {row['phase']} {line.removeprefix('- ')}" for row, line in said]
+    events = sorted([*(row for run in trail["runs"] for row in run["events"]), *trail["beside"]], key=lambda row: int(row["id"]))
+    return [f"- {row['phase']} {phase_page.decision(row)}" for row in events
+            if row["step"] == phase_facts.GATE and (row["detail"] or {}).get("gate")]
 
 
 def _opened(rollout: Rollout, title: str) -> Page:

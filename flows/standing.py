@@ -93,7 +93,7 @@ def _next(rollout: Rollout, phases: list[dict[str, Any]], schema: dict[str, Any]
     broken = pre_deploy.broken_sync(rollout)
     if broken:
         return f"repair: sync is broken ({broken}); rollout run {called}"
-    lost = None if rollout.cleanup_began() else alarm(rollout)
+    lost = alarm(rollout)
     if lost:
         return f"repair: {lost}; `rollout watch {called} --by NAME --reason WHY` says which"
     if gates and gates[0]["calls"]:

@@ -19,7 +19,7 @@ from prefect.context import FlowRunContext, TagsContext
 
 from flows import phase_facts, run_pages
 from flows.api import CockpitTrouble
-from flows.artifacts import Again, Artifacts, key_of, left_by
+from flows.artifacts import Again, Artifacts, key_of
 from flows.events import phase_told
 from flows.progress_artifact import ProgressArtifact
 from flows.states import UNTOLD
@@ -112,9 +112,8 @@ class PrefectConductor:
                 self._findings(rollout, run_pages.of_findings(error.findings, rollout.accepted))
             raise
         finally:
-            before = left_by(self.flow_run) if self.flow_run and not self.untold else {}  # it may have been suspended meanwhile
-            links = {name: f"../artifact/{found}" for name in NAMES if (found := (before | self.artifacts.left).get(
-                key_of(rollout.plan.id, name)))}
+            left = self.artifacts.known()
+            links = {name: f"../artifact/{found}" for name in NAMES if (found := left.get(key_of(rollout.plan.id, name)))}
             self.artifacts.page(key_of(rollout.plan.id, "summary"), lambda: run_pages.of_run(rollout, verb, code, ending, links),
                                 Again.RENEW)
 

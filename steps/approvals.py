@@ -10,15 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from steps import clocks
+from steps import clocks, ledger_lock
 from steps.clocks import Moment
-from steps.errors import Busy, StatementFailed
+from steps.errors import Busy
 from steps.ledger import Event, Ledger
 from steps.masking import masked
 from steps.mysql import VALUE
@@ -51,7 +51,6 @@ class Gate:
     answer: dict[str, Any] = field(default_factory=dict)
     answered_at: str | None = None
     askers: list[str] = field(default_factory=list)
-    flow_runs: list[str] = field(default_factory=list)
     number: int = 0
     asked_number: int = 0
     """The ledger's number of the event that asked, as *number* is that of what happened last."""
@@ -68,8 +67,12 @@ class Gate:
         """Somebody asks, perhaps once more, perhaps in a flow run that waits for the answer."""
         self.askers.append(str(detail.get("by")))
         if detail.get("flow_run"):
-            self.flow_runs.append(str(detail["flow_run"]))
             self.asked_by[str(detail["flow_run"])] = number
+
+    @property
+    def flow_runs(self) -> list[str]:
+        """Those that asked, in their order."""
+        return list(self.asked_by)
 
     @property
     def needs(self) -> str:
@@ -120,6 +123,11 @@ def rows(ledger: Ledger) -> Iterable[tuple[int, str, str, Phase, str, dict[str, 
         told = json.loads(detail) if isinstance(detail, str) else dict(detail)
         if told.get("gate"):
             yield int(number), str(run_id), at.isoformat(timespec="milliseconds") + "Z", Phase(phase), str(outcome), told
+
+
+def asked_by(ledger: Ledger, flow_run: str) -> list[Gate]:
+    """The gates at which *flow_run* asked, in the order in which it did."""
+    return sorted((gate for gate in read(ledger) if flow_run in gate.asked_by), key=lambda gate: gate.asked_by[flow_run])
 
 
 def latest(gates: list[Gate], phase: Phase, needs: str | None = None) -> Gate | None:
@@ -176,22 +184,16 @@ def went_back_since(rollout: Rollout, number: int) -> bool:
     return bool(back and back[0][0] is not None and int(back[0][0]) > number)
 
 
-@contextmanager
-def alone(rollout: Rollout) -> Iterator[None]:
+def alone(rollout: Rollout) -> AbstractContextManager[None]:
     """
-    Read what is on record and append to it without anybody's answer or beginning in between. A named lock on the ledger's own session.
+    Read what is on record and append to it without anybody's answer or beginning in between.
 
     Raises:
-        Busy: others hold it for longer than :data:`ALONE_WITHIN_S`.
+        Busy: others do so for longer than :data:`ALONE_WITHIN_S`.
     """
-    name = "rollout-gate:" + hashlib.sha256(".".join(rollout.ledger.key).encode()).hexdigest()[:48]
-    if not rollout.ledger.session.value(f"SELECT GET_LOCK({VALUE}, {ALONE_WITHIN_S})", name):
-        raise Busy(f"gates of table {rollout.table}", "are answered or passed by somebody else", "this did nothing; try again")
-    try:
-        yield
-    finally:
-        with suppress(StatementFailed):  # the connection is gone, and the lock with it
-            rollout.ledger.session.run(f"DO RELEASE_LOCK({VALUE})", name)
+    busy = Busy(f"gates of table {rollout.table}", "are answered or passed by somebody else", "run the same command again; nothing was "
+                "decided")
+    return ledger_lock.alone(rollout.ledger, "gate", busy, ALONE_WITHIN_S)
 
 
 def flow_run(ledger: Ledger) -> str | None:

@@ -107,10 +107,10 @@ def _opened(known: list[Gate], phase: Phase) -> Gate | None:
 
 def _goes_on(rollout: Rollout, phase: Phase) -> bool:
     """Whether *phase* has begun, and nothing was taken back since it was let begin."""
-    if not approvals.begun(rollout, phase):
-        return False
-    gate = _opened(approvals.read(rollout.ledger), phase)
-    return rollout.ledger.phase_state(phase) in STANDS or (gate is not None and not approvals.went_back_since(rollout, gate.number))
+    if rollout.ledger.phase_state(phase) in STANDS:
+        return True
+    gate = _opened(approvals.read(rollout.ledger), phase) if approvals.begun(rollout, phase) else None
+    return gate is not None and not approvals.went_back_since(rollout, gate.number)
 
 
 def _valid(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, unmet: list[str]) -> tuple[Gate | None, list[str]]:

@@ -84,7 +84,7 @@ def last(rollout: Rollout) -> dict[str, Any]:
     return found[-1] if found else {}
 
 
-def decided(rollout: Rollout) -> dict[str, Any]:
+def _decided(rollout: Rollout) -> dict[str, Any]:
     """The last look that found something wrong, or every row in step; empty where there is none. What others only began says neither."""
     found = looks(rollout, condition=f"e.outcome IN ('{FOUND}', '{CLEAN}')")
     return found[-1] if found else {}
@@ -97,8 +97,8 @@ def differed(rollout: Rollout) -> dict[str, Any]:
 
 
 def alarm(rollout: Rollout) -> str | None:
-    """In words what was found wrong last, until a look at every row finds nothing; else None. Keys are left to the look itself."""
-    look = decided(rollout)
+    """In words what was found wrong last, until a look at every row finds nothing, or cleanup begins. Keys are left to the look."""
+    look = {} if rollout.cleanup_began() else _decided(rollout)
     if look.get("outcome") != FOUND:
         return None
     differing, triggers = differed(rollout).get("differing"), look.get("triggers", SyncState.ON.value)

@@ -9,16 +9,14 @@ other's place, so a second one is refused while the first one lives.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
-from steps import clocks, old_writers, parity_round, waits
+from steps import clocks, ledger_lock, old_writers, parity_round, waits
 from steps.cleanup_conditions import see_schema, unmet, unmet_after
 from steps.errors import Busy, ConnectionLost, Refused, StatementFailed
 from steps.exact_look import WATCH
 from steps.ledger import Event
-from steps.mysql import VALUE
 from steps.old_writers import Writers
 from steps.parity_looks import CONDITIONS, FOR_THE_NEXT, MET, UNMET, Look, conditions_held, last, last_look, looks
 from steps.phase import Phase
@@ -38,22 +36,15 @@ def nothing_to_watch(rollout: Rollout) -> str | None:
     return None if state == "done" else f"{Phase.SHADOW_WRITE.value} is {'not begun' if state == '-' else state}"
 
 
-@contextmanager
-def alone(rollout: Rollout) -> Iterator[None]:
+def alone(rollout: Rollout) -> AbstractContextManager[None]:
     """
-    One look at a time. The named lock lives on the ledger's own connection, which writes the place of the look: it dies with it.
+    One look at a time, on the connection that writes the place of the look.
 
     Raises:
         Busy: another look at this plan's table is at work.
     """
-    name = "rollout-watch:" + hashlib.sha256(".".join(rollout.ledger.key).encode()).hexdigest()[:48]
-    if not rollout.ledger.session.value(f"SELECT GET_LOCK({VALUE}, 0)", name):
-        raise Busy(f"table {rollout.table}", "has another look of the parity watch at work", "this one did nothing; wait until that ends")
-    try:
-        yield
-    finally:
-        with suppress(StatementFailed):  # the connection is gone, and the lock with it
-            rollout.ledger.session.run(f"DO RELEASE_LOCK({VALUE})", name)
+    return ledger_lock.alone(rollout.ledger, "watch", Busy(f"table {rollout.table}", "has another look of the parity watch at work",
+                                                           "this one did nothing; wait until that ends"))
 
 
 def look(rollout: Rollout, budget_s: float) -> Look:

@@ -34,7 +34,7 @@ def watch(plan: PlanName, database_url: DatabaseUrl = None, budget_s: Budget = B
         database = target_of(database_url)
         with actions.desk(request, database) as desk:
             why = parity_watch.nothing_to_watch(desk)
-            at_gates = approvals.open_now(desk) or approvals.overdue(desk)
+            at_gates = approvals.undecided(desk)
         if why and not at_gates:  # needs no Prefect
             end.document |= WatchResult("watch", NOTHING, why=why).to_json()
             end.say(f"nothing to do: {why}")
