@@ -36,7 +36,7 @@ from steps.cancellation import Cancelled
 from steps.errors import RolloutError
 from steps.ownership import HEARTBEAT_S, Ownership
 from steps.target import ENVIRONMENT, target_of
-from tests.faults import impatience, in_command, tool_sessions
+from tests.faults import impatience, in_command, patience, tool_sessions
 from tests.faults.boundaries import CHUNK_ROWS, Boundaries, install
 
 WHO = {"plan": "ai_analysis_job", "by": "tester", "reason": "killed and run again", "database": "command line"}
@@ -106,6 +106,8 @@ def child(asked: dict[str, Any], tell: Tell, word: int | None = None) -> int:
     leaving.stoppable()
     if asked.get("impatient"):
         impatience.install()
+    if asked.get("patient"):
+        patience.install()
     Ownership.__init__.__defaults__ = (asked.get("heartbeat_s", HEARTBEAT_S),)
     tool_sessions.install()
     if remembered := asked.get("rehearsed"):
