@@ -11,7 +11,21 @@ from flows.conductor import Conductor
 from flows.desk import desk
 from flows.params import Request, RollbackRequest, RunRequest, Target
 from flows.repeated import repeated
-from steps import acknowledged, catalogue, checks, ddl, end_blockers, expiry, failover, handover, parity_looks, pre_deploy, reckoning, room
+from steps import (
+    acknowledged,
+    catalogue,
+    checks,
+    ddl,
+    end_blockers,
+    expiry,
+    failover,
+    gate_rules,
+    handover,
+    parity_looks,
+    pre_deploy,
+    reckoning,
+    room,
+)
 from steps.errors import Busy, FindingsRefused, Refused, Stopped, WrongUsage
 from steps.lock_waits import holder_named
 from steps.mysql import VALUE
@@ -80,7 +94,7 @@ def _run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
     warnings = conduct.task("pre-checks", lambda: refuse_findings(rollout)) + _may_not_end(rollout, request)
     runbook.refuse_gaps(rollout, _phases(request))
     conduct.planned(rollout, runbook.pending(rollout, _phases(request)), warnings)
-    with owned(rollout, "run", _options(request, conduct)), holder_named(rollout):
+    with owned(rollout, "run", _options(rollout, request, conduct)), holder_named(rollout):
         reckoning.settle(rollout, back=False)
         failover.on_record(rollout)
         acknowledged.on_record(rollout, warnings)
@@ -89,9 +103,10 @@ def _run(rollout: Rollout, request: RunRequest, conduct: Conductor) -> Result:
         return Result("run", "done" if todo else "nothing to do", [phase.value for phase in todo], warnings, rollout.ledger.run_id)
 
 
-def _options(request: Request, conduct: Conductor) -> dict[str, Any]:
-    """What the run was asked for, and Prefect's name for it, so that what Prefect missed of it can be told later."""
-    return request.model_dump(mode="json", exclude=ON_RECORD_BY_ITSELF) | ({"flow_run": conduct.flow_run} if conduct.flow_run else {})
+def _options(rollout: Rollout, request: Request, conduct: Conductor) -> dict[str, Any]:
+    """What the run was asked for, what `[gates]` is, and Prefect's name for it, so that what Prefect missed of it can be told later."""
+    asked = request.model_dump(mode="json", exclude=ON_RECORD_BY_ITSELF)
+    return asked | {gate_rules.KEY: gate_rules.asked(rollout.plan)} | ({"flow_run": conduct.flow_run} if conduct.flow_run else {})
 
 
 def what_to_undo(rollout: Rollout, request: RollbackRequest) -> tuple[list[Phase], bool]:
@@ -129,7 +144,7 @@ def _rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor, ph
     ways_back.prepare(rollout, phases, drop_added=request.drop_added)
     warnings = _may_not_end(rollout, request)
     conduct.planned(rollout, phases, warnings, back=True)
-    with owned(rollout, "rollback", _options(request, conduct)), holder_named(rollout):
+    with owned(rollout, "rollback", _options(rollout, request, conduct)), holder_named(rollout):
         reckoning.settle(rollout, back=True)
         expiry.withdraw_all(rollout)
         failover.on_record(rollout)
@@ -153,7 +168,8 @@ def look_first(rollout: Rollout) -> list[checks.Finding]:
         return [*found, checks.Finding("rehearsal", "refuse", refused.subject, refused.reason, refused.remedy)]
     ladder = rollout.rehearsed().ladder
     way = rollout, ladder, position, max(position, ladder.expanded)
-    return found + handover.leftovers(rollout) + ddl.blocking_copies(*way) + room.findings(*way) + _broken_sync(rollout)
+    return found + handover.leftovers(rollout) + ddl.blocking_copies(*way) + room.findings(*way) + _broken_sync(rollout) \
+        + gate_rules.loosened(rollout)
 
 
 def refuse_unfit(rollout: Rollout) -> None:

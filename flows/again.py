@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flows.params import RollbackRequest, RunRequest
+from flows.params import BESIDE_A_REQUEST, RollbackRequest, RunRequest
 from steps import gates
 from steps.approvals import same_person
 from steps.errors import Refused
@@ -24,7 +24,7 @@ def request(rollout: Rollout, plan: str, by: str, reason: str) -> RunRequest | R
     last = next((run for run in reversed(rollout.ledger.runs()) if run["verb"] in KINDS), None)
     if last is None:
         raise Refused(f"plan {rollout.plan.id}", "was never run on this table, so there is nothing to resume", f"`rollout run {called}`")
-    options = {key: value for key, value in dict(last["options"] or {}).items() if key not in ("flow_run", "deployed_by")}
+    options = {key: value for key, value in dict(last["options"] or {}).items() if key not in {*BESIDE_A_REQUEST, "deployed_by"}}
     hidden = [str(item).partition("=")[0] for item in options.get("settings") or [] if MASK in str(item)]
     if hidden:
         raise Refused("rollout resume", f"the last run's --set {', '.join(hidden)} holds a secret, of which the ledger has only a mask",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from flows import actions, cockpit, descriptions
+from flows import actions, cockpit, descriptions, lives
 from flows.params import FORM, Request, RollbackRequest, RunRequest, Through, UndoPreDeploy
 from flows.states import KIND_NAMES, STATE_NAMES
 from steps import __version__
@@ -95,7 +95,10 @@ def _told(request: Request, action: Callable[[Rollout, PrefectConductor], action
             _hear(rollout, conduct, forward=forward)
         if isinstance(request, RunRequest | RollbackRequest):
             one_at_a_time.look(rollout, forward=forward)
-        return action(rollout, conduct)
+        done = action(rollout, conduct)
+        if gates.in_deployment() and forward and done.did:
+            done.did = [*dict.fromkeys([*lives.phases_done(rollout), *done.did])]
+        return done
 
     try:
         database = call.database or database_of(request.database)

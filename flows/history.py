@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from flows.markdown import Page, code, fenced, table, words
+from flows.params import BESIDE_A_REQUEST
 from flows.phase_facts import GATE
 from flows.phase_page import language, went_back
 from flows.report import cells
@@ -73,9 +74,8 @@ def told(trail: dict[str, Any], run: dict[str, Any]) -> Told:
     events, ending = run["events"], _ending(run)
     began = _time(run["started_at"])
     ended = _time(run["ended_at"] or (events[-1]["at"] if events else run["started_at"]))
-    options = dict(run["options"] or {})
-    flow_run = options.pop("flow_run", None)
-    flow = FLOWS.get(run["verb"], run["verb"])
+    options = {key: value for key, value in (run["options"] or {}).items() if key not in BESIDE_A_REQUEST}
+    flow, flow_run = FLOWS.get(run["verb"], run["verb"]), (run["options"] or {}).get("flow_run")
     request = options | {"plan": trail["plan"], "by": run["actor"], "reason": run["reason"]}
     message = mask(f"{run['outcome'] or 'never ended: killed or lost'}. By the ledger, from {run['started_at']} to "
                    f"{run['ended_at'] or 'its end unseen'}, exit {run['exit_code']}")

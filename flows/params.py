@@ -17,6 +17,8 @@ Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500, pattern=r"\S")]
 """Blanks alone are refused by the form already, before there is a run."""
 NO_REASON = "none given"
+BESIDE_A_REQUEST = frozenset({"flow_run", "gates"})
+"""What the ledger keeps among a run's options that nobody asked for."""
 FORM: Any = Field(json_schema_extra={"title": "What is asked"})
 """The one parameter of a flow; without it the form would stand under the parameter's name."""
 HOW = ("database", "settings", "accept", "end_blockers", "deployed_by")

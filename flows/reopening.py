@@ -14,7 +14,7 @@ import structlog
 
 from flows import api, suspended, visits
 from steps import approvals, clocks, expiry, gate_times
-from steps.approvals import TIME, WAITING, WITHDRAWN, Gate
+from steps.approvals import TIME, WAITING, Gate
 from steps.clocks import Moment
 from steps.rollout import Rollout
 
@@ -97,10 +97,7 @@ def withdraw(rollout: Rollout, cancelled: Callable[[list[str]], bool] = suspende
 
     The next run asks anew. A question that a shell asked, too, stays; so does one of which Prefect cannot say.
     """
-    told = []
-    for gate in approvals.alive(rollout):
-        if gate.flow_runs and len(gate.flow_runs) == len(gate.askers) and cancelled(gate.flow_runs):
-            why = f"{expiry.what(gate)} was withdrawn: flow run {', '.join(gate.flow_runs)}, which asked, was cancelled in Prefect"
-            expiry.on_record(rollout, gate, WITHDRAWN, why)
-            told.append(f"gate of {gate.phase.value}: {why}")
-    return told
+    gone = {gate.id for gate in approvals.alive(rollout)
+            if gate.flow_runs and len(gate.flow_runs) == len(gate.askers) and cancelled(gate.flow_runs)}
+    return expiry.withdraw(rollout, gone, lambda gate: f"flow run {', '.join(gate.flow_runs)}, which asked, was cancelled in Prefect") \
+        if gone else []

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from flows import phase_facts, phase_page, planned
+from flows import lives, phase_facts, phase_page, planned
 from flows.charts.pace import paces
 from flows.charts.parity import parity
 from flows.charts.timeline import timeline
@@ -124,7 +124,7 @@ def of_run(rollout: Rollout, verb: str, exit_code: int, ending: str, links: Mapp
         now = standing(rollout)
         page.add(f"**Next:** {words(now['next'], 1000)}", "")
         trail = audit_trail(rollout.ledger, rollout.plan.called)
-        runs = _lives(trail["runs"], rollout.ledger.run_id)
+        runs = lives.runs_of(trail["runs"], rollout.ledger.run_id)
         if runs:
             page.part("Went back", [line for run in runs for line in phase_page.went_back(run)], "phases")
             page.part("What this run did", _did([event for run in runs for event in run["events"]], links, rollout.plan.plan.planned_s),
@@ -136,13 +136,6 @@ def of_run(rollout: Rollout, verb: str, exit_code: int, ending: str, links: Mapp
         drawn = [image(f"{chart.title}. {chart.description}", chart.data_uri())] if chart else []
         page.part("The whole rollout", drawn, "pictures", last=True)
     return str(page), f"{became}, by {rollout.person.actor}. Table {rollout.schema}.{rollout.table}"
-
-
-def _lives(runs: Sequence[dict[str, Any]], run_id: str) -> list[dict[str, Any]]:
-    """The run, and what the same flow run did before it was suspended; empty where the ledger does not know it."""
-    mine = next((run for run in runs if run["run_id"] == run_id), None)
-    flow_run = (mine["options"] or {}).get("flow_run") if mine else None
-    return [run for run in runs if run is mine or (flow_run and (run["options"] or {}).get("flow_run") == flow_run)]
 
 
 def _did(events: Sequence[Row], links: Mapping[str, str], planned_s: dict[str, float]) -> list[str]:

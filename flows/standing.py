@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steps import approvals, contract, gate_words, handover_names, own_shadow_write, passing, pre_deploy, under_way
+from steps import approvals, contract, expiry, gate_words, handover_names, own_shadow_write, passing, pre_deploy, under_way
 from steps.checks import transport
 from steps.errors import RolloutError
 from steps.mysql import VALUE
@@ -38,6 +38,7 @@ def standing(rollout: Rollout) -> dict[str, Any]:
             "parity_watch": last_look(rollout), "connection": transport.told(rollout.session), "working_on_it": at_work,
             "under_way": left,
             "next": _next(rollout, phases, schema, gates, [] if at_work and at_work["alive"] else left), "gates": gates,
+            "gates_closed": [gate_words.told(gate, rollout.plan.called) for gate in expiry.closed(rollout)],
             "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan),
             "handover_left": handover_names.left(rollout.session, rollout.schema, rollout.table)}
 

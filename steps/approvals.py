@@ -32,7 +32,7 @@ OPENED, RESUMED, NOT_COUNTED, TOLD = "opened", "resumed", "not counted", "told"
 APPROVAL, TIME = "approval", "time"
 UNREADY, HIMSELF = "cleanup-unready", "cleanup"
 LATE, REFUSED, WITHDRAWN = "too late", "refused", "withdrawn"
-ALIVE = (WAITING, APPROVED, OPENED)
+ALIVE, UNDECIDED, CLOSED = (WAITING, APPROVED, OPENED), (WAITING, APPROVED), (REJECTED, TOLD, EXPIRED, WITHDRAWN)
 FOLLOWS = {APPROVED: {WAITING}, REJECTED: {*ALIVE}, EXPIRED: {*ALIVE}, RESUMED: {WAITING}, WITHDRAWN: {*ALIVE}, NOT_COUNTED: {WAITING},
            OPENED: {*ALIVE}, TOLD: {REJECTED, TOLD}}
 ALONE_WITHIN_S = 20
@@ -150,16 +150,21 @@ def overdue(rollout: Rollout) -> list[Gate]:
 
 def undecided(rollout: Rollout) -> list[Gate]:
     """Those of phases that have not begun that wait, or have a yes that was not used, whether in time or not."""
+    return [gate for gate in last_of_each(rollout) if gate.state in UNDECIDED]
+
+
+def last_of_each(rollout: Rollout) -> list[Gate]:
+    """Of each phase that has not begun the gate that something happened to last."""
     gates = read(rollout.ledger)
     phases = rollout.ledger.phases() if gates else {}
     last = [latest(gates, phase) for phase in Phase if phases.get(phase, {}).get("state") not in STANDS]
-    return [gate for gate in last if gate and gate.state in (WAITING, APPROVED)]
+    return [gate for gate in last if gate]
 
 
 def alive(rollout: Rollout) -> list[Gate]:
     """Every question that waits, and every yes that was not used, of phases that have not begun: also where a later question stands."""
     phases = rollout.ledger.phases()
-    return [gate for gate in read(rollout.ledger) if gate.state in (WAITING, APPROVED)
+    return [gate for gate in read(rollout.ledger) if gate.state in UNDECIDED
             and phases.get(gate.phase, {}).get("state") not in STANDS]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steps.approvals import APPROVAL, APPROVED, UNREADY, WAITING, Gate
+from steps.approvals import APPROVAL, APPROVED, REJECTED, TOLD, UNREADY, WAITING, Gate
 from steps.phase import Phase
 
 
@@ -19,7 +19,8 @@ def calls(phase: Phase, needs: str, plan: str, *, unready: bool) -> list[str]:
 
 def told(gate: Gate, plan: str) -> dict[str, Any]:
     """One gate as `rollout status` and `rollout report` tell it, with calls for *plan* as a shell takes it; field names are stable."""
-    return {"phase": gate.phase.value, "gate": gate.id, "state": gate.state, "needs": gate.needs, "since": gate.since,
+    state = REJECTED if gate.state == TOLD else gate.state
+    return {"phase": gate.phase.value, "gate": gate.id, "state": state, "needs": gate.needs, "since": gate.since,
             "asked_by": gate.askers, "asked_why": gate.detail.get("why"), "reasons": gate.detail.get("reasons", []),
             "opens_at": gate.detail.get("opens_at"), "until": gate.until.shown if gate.state in (WAITING, APPROVED) else None,
             "unmet": gate.answer.get("unmet") or gate.detail.get("unmet", []),

@@ -49,7 +49,7 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
         end.say(f"schema: {stair}; sync triggers: {now['sync']}; pre_deploy ends at stair {now['pre_deploy_stairs']}")
         for deviation in now["contract"] or []:
             end.say(f"not as the contract says: {deviation}")
-        _say_gates(end, now["gates"])
+        _say_gates(end, [*now["gates"], *now["gates_closed"]])
         _say_left(end, now)
         for row in now["passes"]:
             end.say(passing.told(row))

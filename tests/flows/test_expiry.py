@@ -10,6 +10,7 @@ from flows.one_at_a_time import still_asks
 from flows.params import RollbackRequest, Target, Through
 from flows.reopening import withdraw
 from flows.watching import WatchRequest, watch
+from steps import approvals, expiry
 from steps.errors import ApprovalMissing
 from tests.flows.deploy_stage import Stage
 from tests.flows.test_gates import answered, gated, rollout, run, states, trail
@@ -98,3 +99,50 @@ def test_a_question_that_a_shell_asked_is_not_withdrawn_with_a_cancelled_run(sta
     assert "flow run run-1, which asked, was cancelled in Prefect" in told
     assert trail(stage) == ["waiting", "withdrawn"]
     assert stage.standing()["gates"] == []
+
+
+def test_status_says_why_the_last_question_counts_no_longer(stage: Stage) -> None:
+    def closed() -> list[tuple[str, str]]:
+        now = stage.standing()
+        assert now["gates"] == []
+        return [(gate["state"], str(gate["answered_why"])) for gate in now["gates_closed"]]
+
+    gated(stage, 'approve = ["deploy"]')
+    with pytest.raises(ApprovalMissing):
+        run(stage)
+    assert stage.standing()["gates_closed"] == []
+    stage.app.run(SINCE, "waiting")
+    (expired,) = closed()
+    assert (expired[0], "was not answered by 2026-01-01" in expired[1]) == ("expired", True)
+    looked(stage)
+    assert (closed(), trail(stage)) == ([expired], ["waiting", "expired"])
+
+    with pytest.raises(ApprovalMissing):
+        run(stage)
+    assert stage.standing()["gates_closed"] == []
+    answered(stage, approve=False)
+    assert closed() == [("rejected", "looks good")]
+    with pytest.raises(ApprovalMissing):
+        run(stage)
+    answered(stage)
+    assert run(stage).did == ["deploy"]
+
+    assert stage.standing()["gates_closed"] == []
+
+
+def test_what_expired_or_is_withdrawn_waits_for_whoever_is_at_the_gates(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(approvals, "ALONE_WITHIN_S", 0)
+    gated(stage, 'approve = ["deploy"]')
+    with pytest.raises(ApprovalMissing):
+        run(stage)
+    stage.app.run("UPDATE _rollout_event SET detail = JSON_SET(detail, '$.flow_run', 'run-1') WHERE outcome = 'waiting'")
+
+    with approvals.alone(rollout(stage, "ben")):
+        assert withdraw(rollout(stage), cancelled=lambda _: True) == []
+        expiry.withdraw_all(rollout(stage))
+        stage.app.run(SINCE, "waiting")
+        assert expiry.settle(rollout(stage)) == []
+        assert trail(stage) == ["waiting"]
+
+    assert [told.startswith("gate of deploy: the question of ") for told in expiry.settle(rollout(stage))] == [True]
+    assert (trail(stage), withdraw(rollout(stage), cancelled=lambda _: True)) == (["waiting", "expired"], [])

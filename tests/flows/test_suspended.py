@@ -96,7 +96,8 @@ def test_cleanup_is_approved_from_a_shell_and_the_suspended_run_goes_on(serving:
     said = shell("approve", str(stage.folder), "cleanup", "--by", "ben", "--reason", "soaked long enough", "--json")
 
     assert (said.code, said.document["outcome"], said.document["prefect"]["resumed"]) == (0, "approved", [str(flow_run)])
-    assert serving.ended(flow_run).message == "done: cleanup"
+    every = "pre_deploy, deploy, backfill, verify, shadow_write, cleanup"
+    assert serving.ended(flow_run).message == f"done: {every}"  # also what it did before it was suspended
     assert "`status`" not in stage.app.create_table("job")
     assert outcomes(stage) == ["waiting", "approved", "opened"]
     page = serving.artifact(flow_run, "small-6-cleanup")
