@@ -163,7 +163,7 @@ def test_a_manual_deploy_and_its_way_back_ask_who_has_seen_it(serving: Serving, 
 
     assert serving.answer(forward).status.value == "REJECT"
     assert serving.answer(forward, confirmed_by="ben", note="release 1.8").status.value == "ACCEPT"
-    assert serving.ended(forward).message == "done: deploy"
+    assert serving.ended(forward).message == "done: pre_deploy, deploy"
     assert stage.phase() == ("done", {"how": "confirmed by ben"})
 
     back = serving.begun("rollback_deploy")
