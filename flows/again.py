@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from flows.params import BESIDE_A_REQUEST, RollbackRequest, RunRequest
-from steps import gates
-from steps.approvals import same_person
+from steps.approvals import HIMSELF, UNREADY, same_person
 from steps.errors import Refused
 from steps.masking import MASK
 from steps.rollout import Rollout
@@ -14,8 +13,8 @@ KINDS: dict[str, type[RunRequest | RollbackRequest]] = {"run": RunRequest, "roll
 
 def request(rollout: Rollout, plan: str, by: str, reason: str) -> RunRequest | RollbackRequest:
     """
-    What was asked last, by somebody and for a reason of today. A person's word that something is deployed, or that cleanup may go, was
-    said of then and by them: it is not said again.
+    What was asked last, by somebody and for a reason of today. A person's word that something is deployed was said of then: it is not said
+    again. Nor is, for anybody else, that cleanup may go, and that it may although its conditions are not met.
 
     Raises:
         Refused: nothing was run yet, or the options hold a secret, of which the ledger has only a mask.
@@ -30,5 +29,5 @@ def request(rollout: Rollout, plan: str, by: str, reason: str) -> RunRequest | R
         raise Refused("rollout resume", f"the last run's --set {', '.join(hidden)} holds a secret, of which the ledger has only a mask",
                       f"give the whole command again: `rollout {last['verb']} {called} --set {hidden[0]}=… `; nothing was done")
     if not same_person(by, last["actor"]):
-        options["accept"] = [key for key in options.get("accept") or [] if key != gates.ACCEPT]
+        options["accept"] = [key for key in options.get("accept") or [] if key not in (HIMSELF, UNREADY)]
     return KINDS[last["verb"]](**options | {"plan": plan, "by": by, "reason": reason, "database": "command line"})

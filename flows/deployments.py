@@ -30,7 +30,6 @@ from prefect.states import Cancelled as CancelledState  # noqa: E402
 from prefect.states import Completed, Failed  # noqa: E402
 
 from flows import gates, hearing, one_at_a_time, reopening  # noqa: E402
-from flows.api import CockpitTrouble  # noqa: E402
 from flows.tasks import PrefectConductor  # noqa: E402
 
 
@@ -109,9 +108,6 @@ def _told(request: Request, action: Callable[[Rollout, PrefectConductor], action
     except Cancelled as cancelled:
         call.error = cancelled
         return cancelled_state(cancelled)
-    except CockpitTrouble as trouble:
-        conduct.untold = str(trouble)
-        raise
     except Exception as fault:
         call.error = fault
         raise

@@ -172,8 +172,6 @@ def telling(rollout: Rollout) -> Iterator[None]:
         yield
         if stream.phase:
             emit("taken-back" if stream.whose.flow.startswith(BACK) else "completed", rollout)
-    except api.CockpitTrouble:
-        raise  # the run goes on without Prefect
     except (Exception, Cancelled) as error:
         ending = of_error(error)
         if not (ending.name in ("stopped", "waiting") and "waiting" in stream.told):  # a gate has said already what it waits for
@@ -199,8 +197,6 @@ def phase_told(name: str, rollout: Rollout) -> Iterator[None]:
         stream.put("PATCH", f"/flow_runs/{stream.whose.run}/labels", {f"{PREFIX}.{key}": mask(value) for key, value in labels.items()})
     try:
         yield
-    except api.CockpitTrouble:
-        raise
     except (Exception, Cancelled) as error:
         ending = of_error(error)
         emit("phase.failed", rollout, what=ending.what, remedy=ending.remedy, **ending.facts)

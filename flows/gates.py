@@ -32,7 +32,7 @@ cockpit.prepare()
 from prefect.context import FlowRunContext  # noqa: E402  # only after the settings above
 from prefect.exceptions import Pause  # noqa: E402
 from prefect.flow_runs import suspend_flow_run  # noqa: E402
-from prefect.input import RunInput  # noqa: E402
+from prefect.input import RunInput, keyset_from_base_key  # noqa: E402
 
 from flows import asleep, hearing, visits  # noqa: E402
 from flows.gate_forms import Confirmation, form_of  # noqa: E402
@@ -67,9 +67,10 @@ def carried_out(request: Request, database: Target, confirm: Callable[[str], boo
     if not in_deployment():
         with actions.desk(request, database, confirm, told) as rollout, events.telling(rollout):
             return action(rollout)
-    words: dict[str, str] = {}
+    words, here = dict[str, str](), list[Rollout]()
     while True:
-        with actions.desk(request, database, lambda what: words.get(what, False), told) as rollout:
+        with actions.desk(request, database, lambda what: words.get(what) or _said_meanwhile(here[-1], what), told) as rollout:
+            here.append(rollout)
             try:
                 with events.telling(rollout):
                     return action(rollout)
@@ -124,16 +125,35 @@ def _gate(rollout: Rollout, closed: GateClosed, flow_run: str | None) -> Asked:
 
 
 def _question(rollout: Rollout, waiting: WaitingForPerson, words: dict[str, str]) -> Asked:
-    """One key for each time that the same thing is asked: a word once given is used once."""
-    answered = sum(event["step"] == CONFIRMATION for event in rollout.ledger.events())
-    key = hashlib.sha256(f"{answered} {waiting.question}".encode()).hexdigest()[:32]
     text = (f"# {waiting.question[0].upper()}{waiting.question[1:]}: is it so?\n\nTable `{rollout.schema}.{rollout.table}`, plan "
             f"`{rollout.plan.id}`\n\nDo it, look at it, then say so here. The same from a shell: {waiting.remedy}")
 
     def take(desk: Rollout, answer: Confirmation) -> None:
-        desk.ledger.run_id = desk.ledger.runs()[-1]["run_id"]
-        desk.record(Event(Phase.DEPLOY.value, CONFIRMATION, "confirmed", detail={
-            "by": answer.confirmed_by, "note": answer.note, "question": waiting.question}))
-        words[waiting.question] = answer.confirmed_by
+        words[waiting.question] = _on_record(desk, waiting.question, answer)
 
-    return Asked(key, Confirmation.with_initial_data(description=text), rollout.plan.gates.expires_s, take)
+    return Asked(_key(rollout, waiting.question), Confirmation.with_initial_data(description=text), rollout.plan.gates.expires_s, take)
+
+
+def _key(rollout: Rollout, question: str) -> str:
+    """One for each time that the same thing is asked: a word once given is used once."""
+    answered = sum(event["step"] == CONFIRMATION for event in rollout.ledger.events())
+    return hashlib.sha256(f"{answered} {question}".encode()).hexdigest()[:32]
+
+
+def _said_meanwhile(rollout: Rollout, question: str) -> bool | str:
+    """Who said yes to *question* while the run was suspended for it; on record by then. No where nobody did, or Prefect cannot say."""
+    context = FlowRunContext.get()
+    if not (context and context.flow_run and context.flow_run.run_count > 1):
+        return False
+    try:
+        answer: Any = Confirmation.load(keyset_from_base_key(f"suspended-{_key(rollout, question)}"))
+    except Exception:  # noqa: BLE001  # there is none, or Prefect does not say it: the run is suspended for it
+        return False
+    return _on_record(rollout, question, answer)
+
+
+def _on_record(rollout: Rollout, question: str, answer: Confirmation) -> str:
+    """A person's word, in the run that goes on with it; before a way back has begun, beside the runs. Returns who gave it."""
+    rollout.record(Event(Phase.DEPLOY.value, CONFIRMATION, "confirmed", detail={
+        "by": answer.confirmed_by, "note": answer.note, "question": question}))
+    return answer.confirmed_by

@@ -35,6 +35,9 @@ def heard(rollout: Rollout, flow_run: str | None, *, forward: bool) -> None:
     for gate in asked:
         if gate.state in (REJECTED, TOLD):
             _end(rollout, gate, flow_run, f"was rejected by {gate.answer['by']}: {gate.answer['why']}", "the next run asks anew")
+        late = next((said for number, said in gate.noes if number > gate.asked_by[str(flow_run)]), None)
+        if late:
+            _end(rollout, gate, flow_run, f"was rejected by {late}", _take_back(rollout))
     if asked:
         _take(rollout, asked[-1], flow_run)
     if flow_run and forward:
@@ -81,9 +84,12 @@ def answered(rollout: Rollout, phase: Phase, gate_id: str, answer: Approval, flo
                          said=answer.reason, flow_run=flow_run)
     if rejects:
         gate = next(one for one in approvals.read(rollout.ledger) if one.id == gate_id)
-        after = f"this run ends here; see what stands with `rollout status {rollout.plan.called}`, and take it back with `rollout rollback`"
         _end(rollout, gate, flow_run, f"was rejected by {answer.approver}: {answer.reason}{f'; too late: {late}' if late else ''}",
-             after if late else "the next run asks anew")
+             _take_back(rollout) if late else "the next run asks anew")
+
+
+def _take_back(rollout: Rollout) -> str:
+    return f"this run ends here; see what stands with `rollout status {rollout.plan.called}`, and take it back with `rollout rollback`"
 
 
 def resumed(rollout: Rollout, phase: Phase, gate_id: str, reason: str) -> None:

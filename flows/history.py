@@ -12,7 +12,7 @@ from typing import Any
 
 from flows.markdown import Page, code, fenced, table, words
 from flows.params import BESIDE_A_REQUEST
-from flows.phase_facts import GATE
+from flows.phase_facts import ASIDE, GATE
 from flows.phase_page import language, went_back
 from flows.report import cells
 from flows.states import STATE_NAMES, UNTOLD
@@ -21,7 +21,6 @@ from steps.approvals import WAITING
 from steps.cancellation import CANCELLED_BY
 from steps.ledger import CUT_SHORT
 from steps.masking import mask, masked
-from steps.parity_looks import AFTERWARDS
 from steps.phase import Phase
 
 TOLD_LATER = "told-later"
@@ -29,6 +28,9 @@ COMPLETED, FAILED, CANCELLED, CRASHED = "COMPLETED", "FAILED", "CANCELLED", "CRA
 BESIDE = (acknowledged.ACCEPTED, acknowledged.TOLD, UNTOLD)
 FLOWS = {"run": "rollout"}
 Ending = tuple[str, str]
+ENDINGS: dict[str, Ending] = {"failed": (FAILED, "Failed"), "fail": (FAILED, "Failed"), "inconclusive": (FAILED, "Inconclusive"),
+                              "cancelled": (CANCELLED, "Cancelled")}
+"""By the ledger's outcome; all others ended well."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def told(trail: dict[str, Any], run: dict[str, Any]) -> Told:
     return Told(run["run_id"], trail["plan"], flow, mask(f"{flow} {trail['plan']} by {run['actor']}"),
                 {"request": masked(request)}, began, ended, ending, message, flow_run, any(e["outcome"] == UNTOLD for e in events),
                 any(e["step"] == GATE and e["outcome"] == WAITING for e in events),
-                tuple(_done([e for e in events if e["outcome"] not in BESIDE and e["step"] not in AFTERWARDS], ending)), len(events),
+                tuple(_done([e for e in events if e["outcome"] not in BESIDE and e["step"] not in ASIDE], ending)), len(events),
                 _page(trail, run, message))
 
 
@@ -98,7 +100,7 @@ def _ending(run: dict[str, Any]) -> Ending:
 
 
 def _how(event: dict[str, Any]) -> Ending:
-    return {"failed": (FAILED, "Failed"), "cancelled": (CANCELLED, "Cancelled")}.get(event["outcome"], (COMPLETED, "Completed"))
+    return ENDINGS.get(event["outcome"], (COMPLETED, "Completed"))
 
 
 def _done(events: list[dict[str, Any]], ending: Ending) -> list[Done]:

@@ -16,7 +16,7 @@ import structlog
 
 from flows import api, cockpit
 from steps import approvals
-from steps.approvals import EXPIRED, REJECTED, TOLD, WITHDRAWN
+from steps.approvals import CLOSED, REJECTED, WAITING
 from steps.errors import Busy
 from steps.mysql import VALUE
 from steps.ownership import lock_name
@@ -76,9 +76,16 @@ def look(rollout: Rollout, *, forward: bool) -> None:
 
 
 def still_asks(rollout: Rollout, flow_run: str) -> bool:
-    """Whether a suspended run is in the way: not where what it asked was withdrawn, rejected or has expired; it ends once it is resumed."""
+    """
+    Whether a suspended run is in the way: not where what it asked was withdrawn, rejected or has expired, for it ends once it is resumed;
+    nor where somebody else has begun the phase that it asked for.
+    """
     asked = approvals.asked_by(rollout.ledger, flow_run)
-    return not asked or asked[-1].state not in (WITHDRAWN, REJECTED, TOLD, EXPIRED)
+    if not asked:
+        return True
+    rejected = any(gate.state == REJECTED and flow_run not in gate.told for gate in asked)
+    passed = asked[-1].state == WAITING and approvals.begun(rollout, asked[-1].phase)
+    return not (rejected or passed or asked[-1].state in CLOSED)
 
 
 def tag(rollout: Rollout, direction: str) -> None:

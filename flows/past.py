@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from flows import cockpit
-from flows.history import CANCELLED, COMPLETED, CRASHED, TOLD_LATER, Done, Ending, Told
+from flows.history import CANCELLED, CRASHED, TOLD_LATER, Done, Ending, Told
 
 cockpit.prepare()
 
@@ -39,7 +39,8 @@ def done(run: Told, flow_run: UUID, what: Done) -> Event:
 
 def ended(run: Told, flow_run: UUID, one: TaskRun) -> Event:
     """The end of a task run that Prefect saw begin; when it did, as far as anybody knows."""
-    ending = run.ending if run.ending[0] in (CANCELLED, CRASHED) else (COMPLETED, "Completed")
+    by_ledger = next((what.ending for what in run.done if what.name == one.name), run.ending)
+    ending = run.ending if run.ending[0] in (CANCELLED, CRASHED) else by_ledger
     at = max(run.ended, one.state.timestamp + A_MOMENT) if one.state else run.ended  # an older state than its last would be passed over
     facts = {"name": one.name, "task_key": one.task_key, "dynamic_key": one.dynamic_key, "tags": one.tags, "end_time": at,
              "run_count": one.run_count}

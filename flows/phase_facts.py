@@ -12,7 +12,7 @@ from typing import Any
 
 from flows import look_facts
 from flows.states import UNTOLD
-from steps import acknowledged, rungs
+from steps import acknowledged, meanwhile, rungs
 from steps.parity_looks import AFTERWARDS
 from steps.phase import Phase
 
@@ -20,7 +20,7 @@ Row = dict[str, Any]
 BESIDE = frozenset({acknowledged.ACCEPTED, acknowledged.TOLD, UNTOLD})
 LOST = "lost, begun again"
 GATE = "gate"
-ASIDE = frozenset({GATE, *AFTERWARDS})
+ASIDE = frozenset({GATE, meanwhile.CONFIRMATION, *AFTERWARDS})
 PURPOSE = {
     "pre_deploy": "Give the table what the new application needs while the old one keeps working: columns, indexes, sync triggers, and "
                   "history filled.",

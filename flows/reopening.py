@@ -32,61 +32,67 @@ class Suspended:
 
 def waiting_for_time(rollout: Rollout) -> list[Suspended]:
     """
-    Runs that wait at a gate which nobody has to answer, as the ledger has them, with what their gate still waits for: by the time that is
-    on record of it, whatever the plan at hand says. One that stood on what was taken back since is none of them.
+    All runs that asked at a gate which nobody has to answer, as the ledger has them, with what their gate still waits for: by the time
+    that is on record of it, whatever the plan at hand says. It waits for nothing where somebody else has begun its phase. One that stood
+    on what was taken back since is none of them.
     """
     now = clocks.now(rollout.session)
-    return [Suspended(gate.flow_runs[-1], gate.id, _closed(rollout, gate, now)) for gate in _of_time(rollout)]
+    return [Suspended(flow_run, gate.id, _closed(rollout, gate, now)) for gate in _of_time(rollout, now) for flow_run in gate.flow_runs]
 
 
-def _of_time(rollout: Rollout) -> list[Gate]:
-    return [gate for gate in approvals.open_now(rollout) if gate.state == WAITING and gate.needs == TIME and gate.flow_runs
-            and not approvals.went_back_since(rollout, gate.asked_number)]
+def _of_time(rollout: Rollout, now: Moment) -> list[Gate]:
+    """Also those behind which somebody has asked anew, with other settings: who asked there waits there."""
+    return [gate for gate in approvals.read(rollout.ledger) if gate.state == WAITING and gate.needs == TIME and gate.flow_runs
+            and not gate.over(now) and not approvals.went_back_since(rollout, gate.asked_number)]
 
 
 def _closed(rollout: Rollout, gate: Gate, now: Moment) -> str:
+    if approvals.begun(rollout, gate.phase):
+        return ""
     opens = gate.detail.get("opens_at")
     if opens:
         return "" if min(now.server, now.tool) >= datetime.fromisoformat(opens) else f"it opens at {opens}"
     return "; ".join(wait.reason for wait in gate_times.of(rollout, gate.phase, now))
 
 
-def _resume(flow_run: str, _gate: str) -> None:
-    found = suspended.resume([flow_run], {"reason": visits.ITS_TIME})
-    if not found.runs:
-        raise api.CockpitTrouble(found.trouble or "it is not suspended any more")
+def _resume(flow_run: str, gate: str) -> bool:
+    found = suspended.resume([flow_run], lambda key: {"reason": visits.ITS_TIME} if key == gate else None)
+    if found.trouble:
+        raise api.CockpitTrouble(found.trouble)
+    return bool(found.runs)
 
 
 def reopen(rollout: Rollout, waiting: Callable[[Rollout], Iterable[Suspended]] = waiting_for_time,
-           resume: Callable[[str, str], None] = _resume) -> list[str]:
+           resume: Callable[[str, str], bool] = _resume) -> list[str]:
     """
-    Resume each flow run of *waiting* whose gate is open now by *resume* (flow run, gate); return those that were.
+    Resume each flow run of *waiting* whose gate is open now by *resume* (flow run, gate; whether it waited there); return those that were.
 
-    A run that cannot be resumed is tried again at the next look, and one that somebody has resumed meanwhile is left alone by Prefect.
+    A run that cannot be resumed is tried again at the next look, and one that waits there no longer is left alone.
     """
     resumed = []
     for run in waiting(rollout):
         if run.closed:
             continue
         try:
-            resume(run.flow_run, run.gate)
+            goes_on = resume(run.flow_run, run.gate)
         except Exception as trouble:  # noqa: BLE001  # whatever the cockpit's trouble is, the next look tries again
             log.warning("a flow run could not be resumed", flow_run=run.flow_run, gate=run.gate, reason=api.told(trouble))
             continue
-        log.info("resumed", flow_run=run.flow_run, gate=run.gate)
-        resumed.append(run.flow_run)
+        if goes_on:
+            log.info("resumed", flow_run=run.flow_run, gate=run.gate)
+            resumed.append(run.flow_run)
     return resumed
 
 
 def visit_again(rollout: Rollout, waits: Callable[[str], bool] = suspended.suspended) -> None:
     """
-    For each gate that time alone opens see to it that somebody looks then, or once more where its run still *waits* though it could go on.
+    For each gate that time alone opens see to it that somebody looks then, or once more where one still *waits* there that could go on.
 
     Safe to repeat; inside a flow run only.
     """
     now = clocks.now(rollout.session)
-    for gate in _of_time(rollout):
-        if gate.detail.get("opens_at") and waits(gate.flow_runs[-1]):
+    for gate in _of_time(rollout, now):
+        if gate.detail.get("opens_at") and any(waits(one) for one in gate.flow_runs):
             visits.schedule(gate.id, datetime.fromisoformat(gate.detail["opens_at"]), now)
 
 

@@ -18,7 +18,6 @@ from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext, TagsContext
 
 from flows import phase_facts, run_pages
-from flows.api import CockpitTrouble
 from flows.artifacts import Again, Artifacts, key_of
 from flows.events import phase_told
 from flows.progress_artifact import ProgressArtifact
@@ -41,11 +40,13 @@ class PrefectConductor:
     """
     Each phase is a task, chained to the one before; its steps are tasks nested inside. Call only inside a flow run.
 
-    `untold` says why an artifact could not be left; after that none is tried any more.
+    `untold` says why an artifact could not be left, or a task not made; after that none is tried any more. Where Prefect lets no task run,
+    the same is done without one.
     """
 
     def __init__(self) -> None:
         self._before: State[Any] | None = None
+        self._makes_tasks = True
         self.artifacts, self._recorded = Artifacts(), False
         self._failed = ""
         context = FlowRunContext.get()
@@ -92,12 +93,12 @@ class PrefectConductor:
     def _chained(self, name: str, body: Callable[[], None]) -> None:
         """Run *body* as a task that waits for the one before, so that the run graph shows the chain."""
         # A failed phase is followed by its way back, which must run all the same.
-        self._before = _as_task(name, body, wait_for=[allow_failure(self._before)] if self._before else [])
+        self._before = self._as_task(name, body, wait_for=[allow_failure(self._before)] if self._before else [])
 
     def _step(self, step: Step) -> None:
         cancellation.edge()
         outcome: list[str] = []
-        _as_task(step.name, lambda: outcome.append(step.run().value))
+        self._as_task(step.name, lambda: outcome.append(step.run().value))
         log.info("step ended", step=step.name, outcome=outcome[0])
 
     @contextmanager
@@ -136,35 +137,45 @@ class PrefectConductor:
             with suppress(RolloutError):  # what ends the phase matters more
                 rollout.record(Event(name.rpartition(" ")[2], "Prefect", UNTOLD, detail={"why": self.untold}))
 
+    def _as_task(self, name: str, body: Callable[[], None], wait_for: list[Any] | None = None) -> State[Any] | None:
+        """
+        Run *body*, once, as a task; its errors come out as they are, and one that was cancelled shows as Cancelled, not as crashed.
 
-def _as_task(name: str, body: Callable[[], None], wait_for: list[Any] | None = None) -> State[Any]:
-    """
-    Run *body* as a task; its errors come out as they are, and one that was cancelled shows as Cancelled, not as crashed.
+        Where Prefect ends the task before *body* has begun, *body* is run all the same; whatever Prefect makes of it then or afterwards
+        is told as `untold`.
+        """
+        raised: list[BaseException] = []
+        began: list[bool] = []
 
-    Raises:
-        CockpitTrouble: Prefect ended the task otherwise.
-    """
-    raised: list[BaseException] = []
+        def guarded() -> State[Any] | None:
+            began.append(True)
+            try:
+                body()
+            except Cancelled as cancelled:
+                raised.append(cancelled)
+                return states.Cancelled(message=str(cancelled))
+            except BaseException as caught:
+                raised.append(caught)
+                raise
+            return None
 
-    def guarded() -> State[Any] | None:
-        try:
+        state: State[Any] | None = None
+        if self._makes_tasks:
+            made = task(name=name, task_run_name=lambda: name, cache_policy=NO_CACHE, persist_result=False, retries=0)(guarded)
+            try:
+                with TagsContext(current_tags=set()):  # for one with tags Prefect asks its API for a slot, and ends it where that is away
+                    state = made(wait_for=wait_for or [], return_state=True)
+            except Exception as trouble:  # noqa: BLE001  # whatever the cockpit's trouble is, it is not the database's
+                self._fell_out(f"could not run task {name}: {type(trouble).__name__}")
+            else:
+                if not raised and not state.is_completed():
+                    self._fell_out(f"ended task {name} as {state.name}: {state.message}")
+        if raised:
+            raise raised[0]
+        if not began:
             body()
-        except Cancelled as cancelled:
-            raised.append(cancelled)
-            return states.Cancelled(message=str(cancelled))
-        except BaseException as caught:
-            raised.append(caught)
-            raise
-        return None
+        return state
 
-    made = task(name=name, task_run_name=lambda: name, cache_policy=NO_CACHE, persist_result=False, retries=0)(guarded)
-    try:
-        with TagsContext(current_tags=set()):  # for a task with tags Prefect asks its API for a slot, and ends it where that is away
-            state: State[Any] = made(wait_for=wait_for or [], return_state=True)
-    except Exception as trouble:
-        raise CockpitTrouble(f"Prefect could not run task {name}: {type(trouble).__name__}") from trouble
-    if raised:
-        raise raised[0]
-    if not state.is_completed():
-        raise CockpitTrouble(f"Prefect ended task {name} as {state.name}: {state.message}")
-    return state
+    def _fell_out(self, why: str) -> None:
+        self._makes_tasks, self.untold = False, f"Prefect {why}"
+        log.warning("goes on without Prefect's tasks", reason=self.untold)

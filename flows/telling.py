@@ -63,8 +63,8 @@ def sync(trail: dict[str, Any], *, at_work: bool) -> Summary:
     summary = Summary(api.address() or "its local default")
     runs = [run for run in trail["runs"] if not (at_work and run["ended_at"] is None)]
     summary.at_work = len(trail["runs"]) - len(runs)
-    busy = {_flow_run(run) for run in trail["runs"] if run not in runs}
-    runs = _last_of_each([run for run in runs if _flow_run(run) not in busy])  # a flow run that went on after a gate has no end yet
+    busy = {_flow_run(run) for run in trail["runs"] if run not in runs} - {None}
+    runs = _whole([run for run in runs if _flow_run(run) not in busy])  # a flow run that went on after a gate has no end yet
     try:
         with api.client(REQUEST_WITHIN_S) as client:
             wanted = [told(trail, run) for run in runs]
@@ -77,10 +77,13 @@ def sync(trail: dict[str, Any], *, at_work: bool) -> Summary:
     return summary
 
 
-def _last_of_each(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A flow run that was suspended at gates is several runs of the ledger; the last one has its end."""
-    ends = {_flow_run(run) or run["run_id"]: run for run in runs}
-    return list(ends.values())
+def _whole(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A flow run that was suspended at gates is several runs of the ledger: one here, which has the end of the last and did all of it."""
+    found: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        before = found.get(key := _flow_run(run) or run["run_id"])
+        found[key] = run | {"started_at": before["started_at"], "events": [*before["events"], *run["events"]]} if before else run
+    return list(found.values())
 
 
 def _flow_run(run: dict[str, Any]) -> str | None:

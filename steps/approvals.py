@@ -7,7 +7,6 @@ nobody asked, to what was answered or used, or that comes too late, changes noth
 
 from __future__ import annotations
 
-import hashlib
 import json
 import uuid
 from collections.abc import Iterable
@@ -20,7 +19,6 @@ from steps import clocks, ledger_lock
 from steps.clocks import Moment
 from steps.errors import Busy
 from steps.ledger import Event, Ledger
-from steps.masking import masked
 from steps.mysql import VALUE
 from steps.ownership import lock_name
 from steps.phase import STANDS, Phase
@@ -60,6 +58,8 @@ class Gate:
     """The run that it let pass last."""
     refused: list[str] = field(default_factory=list)
     """Who answered in vain, and why that did not count."""
+    noes: list[tuple[int, str]] = field(default_factory=list)
+    """Noes that came too late to count, with the numbers of their events: who said them, and why."""
     asked_by: dict[str, int] = field(default_factory=dict)
     """The number of the event with which a flow run asked."""
 
@@ -76,7 +76,7 @@ class Gate:
 
     @property
     def needs(self) -> str:
-        return str(self.detail.get("needs"))
+        return str(self.detail.get("needs") or TIME)  # one that was passed unasked waited for nobody
 
     @property
     def until(self) -> Moment:
@@ -104,6 +104,7 @@ def read(ledger: Ledger) -> list[Gate]:
             gate.asked(detail, number)
             continue
         gate.refused += [f"{detail.get('by')}: {detail.get('why')}"] if outcome in (REFUSED, NOT_COUNTED) else []
+        gate.noes += [(number, gate.refused[-1])] if outcome == NOT_COUNTED and detail.get("decision") == "reject" else []
         gate.told += [str(detail.get("flow_run"))] if outcome == TOLD else []
         if gate.state in FOLLOWS.get(outcome, set()):
             gate.state, gate.number = outcome, number
@@ -162,9 +163,13 @@ def last_of_each(rollout: Rollout) -> list[Gate]:
 
 
 def alive(rollout: Rollout) -> list[Gate]:
-    """Every question that waits, and every yes that was not used, of phases that have not begun: also where a later question stands."""
-    phases = rollout.ledger.phases()
-    return [gate for gate in read(rollout.ledger) if gate.state in UNDECIDED
+    """
+    Every question that waits, and every yes that was not used, of phases that have not begun: also where a later question stands, but not
+    where the phase has gone past it since.
+    """
+    phases, gates = rollout.ledger.phases(), read(rollout.ledger)
+    passed = {phase: max((gate.number for gate in gates if gate.phase is phase and gate.state == OPENED), default=0) for phase in Phase}
+    return [gate for gate in gates if gate.state in UNDECIDED and gate.asked_number > passed[gate.phase]
             and phases.get(gate.phase, {}).get("state") not in STANDS]
 
 
@@ -205,19 +210,6 @@ def flow_run(ledger: Ledger) -> str | None:
     """Prefect's name for the run at work, where it has one."""
     rows = ledger.read(f"SELECT options->>'$.flow_run' FROM {ledger.table('run')} WHERE run_id = {VALUE}", ledger.run_id)
     return str(rows[0][0]) if rows and rows[0][0] else None
-
-
-def binding(rollout: Rollout, phase: Phase) -> dict[str, Any]:
-    """
-    What an approval is given for: this plan, from this stair, with these settings and accepted findings. Any other needs another approval.
-
-    The two keys by which people answer the gate itself are none of them.
-    """
-    settings = rollout.plan.model_dump(mode="json", exclude={"folder", "given", "table_as_written"})
-    text = json.dumps(masked(settings), sort_keys=True)
-    return {"identity": rollout.plan.identity_hash(), "stair": rollout.position(), "phase": phase.value,
-            "accepted findings": sorted(rollout.accepted - {HIMSELF, UNREADY}),
-            "settings": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def until(rollout: Rollout, from_then: Moment) -> dict[str, str]:

@@ -20,8 +20,11 @@ from steps.approvals import (
     OPENED,
     REFUSED,
     REJECTED,
+    TIME,
     TOLD,
+    UNDECIDED,
     UNREADY,
+    WAITING,
     Gate,
     later,
     latest,
@@ -85,16 +88,16 @@ def _answered(rollout: Rollout, phase: Phase, gate: Gate | None, by: str, reason
     ledger, now = rollout.ledger, clocks.now(rollout.session)
     again = f"`rollout run {rollout.plan.called}{' --through cleanup' if phase is Phase.CLEANUP else ''}` asks"
     if gate is None:
-        raise Refused(f"gate of {phase.value}", "nobody has asked for this phase yet", f"{again}; nothing was done")
+        raise Refused(f"gate of {phase.value}", _unasked(ledger, phase), f"{again}; nothing was done")
     if gate_id and gate.id != gate_id:
         raise Refused(f"gate of {phase.value}", "was asked anew since", "answer what is asked now; nothing was done")
+    ledger.run_id = gate.run_id  # the audit trail shows the answer where it was asked
     void = _void(rollout, gate, now)
     settled = _settled(rollout, gate, by, reason, again, approve=approve, void=bool(void))
     if settled:
         return settled
     if void:
         raise Refused(f"gate of {phase.value}", f"waits no longer: {void}", f"{again} anew; nothing was done")
-    ledger.run_id = gate.run_id  # the audit trail shows the answer where it was asked
     if not approve:
         record(rollout, phase, REJECTED, gate=gate.id, by=by, why=reason)
         return Answered(REJECTED, f"{phase.value} is rejected; {again} anew", _now(ledger, gate))
@@ -109,15 +112,24 @@ def _answered(rollout: Rollout, phase: Phase, gate: Gate | None, by: str, reason
     return Answered(APPROVED, f"{phase.value} is approved until {held.until.shown}", held)
 
 
+def _unasked(ledger: Ledger, phase: Phase) -> str:
+    time = latest(read(ledger), phase, TIME)
+    waits = time and time.state == WAITING
+    return "waits for its time alone, which nobody has to approve" if waits else "nobody has asked for this phase yet"
+
+
 def _settled(rollout: Rollout, gate: Gate, by: str, reason: str, again: str, *, approve: bool, void: bool) -> Answered | None:
     """What an answer comes to where another one stands already; None where this one is needed."""
-    used = approvals.used(rollout, gate)
+    otherwise = gate.state in UNDECIDED and approvals.begun(rollout, gate.phase)
+    used = otherwise or approvals.used(rollout, gate)
     stands = gate.state in (APPROVED, OPENED) and approve and not void
     if not (used or stands or gate.state in (REJECTED, TOLD)):
         return None
     if approve and gate.state in (REJECTED, TOLD):
         raise Refused(f"gate of {gate.phase.value}", f"was rejected: {_by(gate)}", f"{again} anew; nothing was done")
-    became = "was approved and used: the phase has begun" if used else f"is {APPROVED if stands else gate.state} already"
+    became = f"is {APPROVED if stands else gate.state} already"
+    if used:
+        became = "waits no longer: the phase has begun without it" if otherwise else "was approved and used: the phase has begun"
     said = f"gate of {gate.phase.value} {became}{': ' + _by(gate) if _by(gate) else ''}"
     if used and not approve:
         _once(rollout, gate, NOT_COUNTED, by, f"{reason}; too late: {said}", approve=False)

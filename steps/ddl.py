@@ -161,7 +161,7 @@ def _in_one_hold(rollout: Rollout, group: Group, ladder: Ladder, direction: str)
         session.run(f"USE {quote(rollout.schema)}")
         with rollout.watchdog.while_waiting(session.connection_id, rollout.limits.patience_in_hold_s):
             if group.sync == "off":
-                sync_install.take_off_in(rollout, session, group.phase)
+                sync_install.take_off_in(rollout, session, group.phase, direction)
             here = ladder.position(catalogue.shape(session, rollout.schema, rollout.table), rollout.table)
             left = [move for move in group.moves if (move.to > here if direction == "forward" else move.to < here)]
             done, finished = list[Move](), True

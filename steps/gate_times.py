@@ -30,21 +30,23 @@ def soaks(rollout: Rollout, phase: Phase) -> bool:
 
 
 def of(rollout: Rollout, phase: Phase, now: Moment) -> list[Wait]:
-    """Everything of time that *phase* waits for, windows last: they say when it opens after all the rest is over."""
+    """Everything of time that *phase* waits for, windows last: they have to be open now, and when all the rest is over."""
     found = _soak(rollout, phase, now) if soaks(rollout, phase) else []
     young = cleanup_ready.too_young(rollout, now) if phase is Phase.CLEANUP else None
     if young:
         found.append(Wait(young.reason, max(young.due.server, young.due.tool)))
     holding = rollout.plan.gates.windows_of(phase)
-    if holding and not any(each.window.is_open(now.server) and each.window.is_open(now.tool) for each in holding):
-        earliest = max([now.server, now.tool, *(wait.due for wait in found if wait.due)])
+    earliest = max([now.server, now.tool, *(wait.due for wait in found if wait.due)])
+    is_open = any(each.window.is_open(now.server) and each.window.is_open(now.tool) for each in holding)
+    if holding and not (is_open and any(each.window.is_open(earliest) for each in holding)):
         openings = [(opening, each) for each in holding if (opening := each.window.opens_at(earliest))]
         first = min(openings, key=lambda one: one[0], default=None)
         zone = (first[1] if first else holding[0]).window.zone
         opens = f"it opens at {windows.shown(first[0], zone)}" if first else "it does not open again"
-        found.append(Wait(f"the change window ({' or '.join(each.told for each in holding)}) is closed at "
-                          f"{windows.shown(now.server, zone)}{clocks.difference(now)}; {opens}", first[0] if first else None,
-                          ends=first is not None))
+        closed = f"{windows.shown(earliest, zone)}, when the rest is over" if is_open else \
+            f"{windows.shown(now.server, zone)}{clocks.difference(now)}"
+        found.append(Wait(f"the change window ({' or '.join(each.told for each in holding)}) is closed at {closed}; {opens}",
+                          first[0] if first else None, ends=first is not None))
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steps import approvals, approving, cleanup_conditions, clocks, expiry, gate_conditions, gate_times, gate_words
+from steps import approvals, approving, binding, cleanup_conditions, clocks, expiry, gate_conditions, gate_times, gate_words
 from steps.approvals import APPROVAL, APPROVED, EXPIRED, HIMSELF, NOT_COUNTED, OPENED, REJECTED, TIME, WAITING, WITHDRAWN, Gate
 from steps.clocks import Moment
 from steps.errors import ApprovalMissing, GateClosed, Refused, Rejected
@@ -125,7 +125,7 @@ def _valid(rollout: Rollout, phase: Phase, known: list[Gate], now: Moment, unmet
     back = approvals.went_back_since(rollout, gate.number if gate.state == OPENED else gate.asked_number)
     if back and gate.state == OPENED:
         return None, []  # it was used, and what it opened was taken back
-    asked, wanted = gate.detail.get("binding") or {}, approvals.binding(rollout, phase)
+    asked, wanted = gate.detail.get("binding") or {}, binding.of(rollout, phase)
     changed = [key for key, value in wanted.items() if asked.get(key) != value] + (["what stands (a phase went back)"] if back else [])
     ceased = gate_conditions.ceased(unmet, gate) if gate.state != WAITING else []
     if not (changed or ceased or gate.over(now)):
@@ -185,7 +185,7 @@ def _unmet(rollout: Rollout, phase: Phase) -> list[str]:
 def _approve_himself(rollout: Rollout, phase: Phase, how: str, seen: _Seen) -> str:
     more = approvals.until(rollout, seen.now) | ({"unmet": seen.unmet} if seen.unmet else {})
     return approvals.record(rollout, phase, APPROVED, by=rollout.person.actor, why=rollout.person.reason, himself=how, needs=APPROVAL,
-                            binding=approvals.binding(rollout, phase), **more)
+                            binding=binding.of(rollout, phase), **more)
 
 
 def _closed(rollout: Rollout, phase: Phase, seen: _Seen, *, missing: bool) -> GateClosed:
@@ -194,14 +194,14 @@ def _closed(rollout: Rollout, phase: Phase, seen: _Seen, *, missing: bool) -> Ga
     needs = APPROVAL if missing else TIME
     person, plan = rollout.person, rollout.plan.gates
     opens = gate_times.opens_at(waits)
-    gate, binding = approvals.latest(seen.known, phase, needs), approvals.binding(rollout, phase)
+    gate, bound = approvals.latest(seen.known, phase, needs), binding.of(rollout, phase)
     alive = gate and gate.state == WAITING and not gate.over(now) and not approvals.went_back_since(rollout, gate.asked_number)
-    same = gate if gate and alive and gate.detail.get("binding") == binding else None
+    same = gate if gate and alive and gate.detail.get("binding") == bound else None
     unready = seen.besides if missing else []
     reasons = [*([_approval(rollout, phase, same.askers if same else [])] if missing else []), *(wait.reason for wait in waits), *notes,
                *([f"conditions are not met: {'; '.join(unready)}"] if unready else [])]
     detail = {"by": person.actor, "why": person.reason, "flow_run": approvals.flow_run(rollout.ledger), "needs": needs,
-              "reasons": reasons, "binding": binding,
+              "reasons": reasons, "binding": bound,
               "opens_at": opens.isoformat(timespec="seconds") if opens else None,
               "approvers": list(plan.approvers), "four_eyes": plan.four_eyes,
               **approvals.until(rollout, approvals.later(now, opens)),
@@ -212,7 +212,8 @@ def _closed(rollout: Rollout, phase: Phase, seen: _Seen, *, missing: bool) -> Ga
         gate_id = same.id
         detail |= {key: same.detail[key] for key in ("until", "until_by_tool_clock")}
         known_asker = any(approvals.same_person(person.actor, asker) for asker in same.askers)
-        if not known_asker or (detail["flow_run"] and detail["flow_run"] not in same.flow_runs):
+        from_a_shell = not detail["flow_run"] and len(same.flow_runs) == len(same.askers)  # else it would go with its flow runs
+        if not known_asker or from_a_shell or (detail["flow_run"] and detail["flow_run"] not in same.flow_runs):
             approvals.record(rollout, phase, WAITING, gate=gate_id, by=person.actor, why=person.reason, flow_run=detail["flow_run"])
     call = gate_words.calls(phase, needs, rollout.plan.called, unready=bool(unready))[0]
     told = {"gate": gate_id, "phase": phase.value, "reasons": reasons, "needs": needs, "opens_at": detail["opens_at"],

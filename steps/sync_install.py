@@ -38,13 +38,13 @@ def put_on(rollout: Rollout, session: Session, phase: Phase) -> None:
         raise
 
 
-def _take_off(rollout: Rollout, session: Session, wanted: tuple[sync.SyncTrigger, ...], phase: Phase) -> None:
+def _take_off(rollout: Rollout, session: Session, wanted: tuple[sync.SyncTrigger, ...], phase: Phase, direction: str = "back") -> None:
     """Drop the triggers, INSERT first (case C53)."""
     there = {trigger.name for trigger in catalogue.triggers(session, rollout.schema, rollout.table)}
     for trigger in reversed(wanted):
         if trigger.name in there:
             rollout.check_owner()
-            with rollout.timed(phase, f"trigger {trigger.name}", direction="back", statement=trigger.drop()):
+            with rollout.timed(phase, f"trigger {trigger.name}", direction=direction, statement=trigger.drop()):
                 session.verbatim(trigger.drop())
 
 
@@ -53,9 +53,9 @@ def _ours(rollout: Rollout) -> tuple[sync.SyncTrigger, ...]:
     return tuple(sync.SyncTrigger(sync.trigger_name(rollout.plan.id, event), event, "") for event in ("UPDATE", "INSERT"))
 
 
-def take_off_in(rollout: Rollout, session: Session, phase: Phase) -> None:
-    """Take both triggers off inside a hold that the caller has. Safe to repeat."""
-    _take_off(rollout, session, _ours(rollout), phase)
+def take_off_in(rollout: Rollout, session: Session, phase: Phase, direction: str = "back") -> None:
+    """Take both triggers off inside a hold that the caller has. Safe to repeat. Cleanup does it on its way forward."""
+    _take_off(rollout, session, _ours(rollout), phase, direction)
 
 
 def take_off(rollout: Rollout, phase: Phase = Phase.PRE_DEPLOY) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from flows.cli.options import Accept, Because, By, DatabaseUrl, Json, NoPrefect,
 from flows.cli.performing import Ask, perform, progress_told, say
 from flows.params import Request, RunRequest, Through
 from steps import approvals, approving, cleanup_conditions, gate_words
-from steps.approvals import APPROVAL, APPROVED, LATE, RESUMED, WAITING, Gate
+from steps.approvals import APPROVAL, APPROVED, LATE, RESUMED, TIME, WAITING, Gate
 from steps.errors import Refused
 from steps.rollout import Rollout
 from steps.target import Target, target_of
@@ -42,7 +43,7 @@ def reject(plan: PlanName, phase: Gated, reason: Because, by: By = "", database_
         _answer(request, target_of(database_url), phase, end, yes=False)
 
 
-def resume(plan: PlanName, reason: Because, by: By = "", database_url: DatabaseUrl = None, settings: Settings = None, yes: Yes = False,
+def resume(plan: PlanName, reason: Because, by: By = "", database_url: DatabaseUrl = None, yes: Yes = False,
            no_prefect: NoPrefect = False, as_json: Json = False) -> None:
     """
     Go on with what waits: the suspended run in Prefect, else the last run's request here, with its recorded options.
@@ -50,7 +51,7 @@ def resume(plan: PlanName, reason: Because, by: By = "", database_url: DatabaseU
     A gate that waits for an approval is not opened by it.
     """
     with ending(as_json=as_json) as end:
-        asked = Request(plan=plan, by=by or whoami(), reason=reason, settings=settings or [])
+        asked = Request(plan=plan, by=by or whoami(), reason=reason)
         database, ask = target_of(database_url), Ask(end, quiet=as_json)
         with actions.desk(asked, database) as desk:
             if _goes_on(desk, asked, end):
@@ -69,14 +70,21 @@ def _answer(request: Request, database: Target, phase: Through, end: Ending, *, 
     with actions.desk(request, database) as desk, _told(desk):
         said = approving.answer(desk, phase.phase, request.by, request.reason, approve=yes, unmet=cleanup_conditions.unmet,
                                 accepted=desk.accepted)
+        asked = {gate.id: gate for gate in approvals.read(desk.ledger)}
         gate = gate_words.told(said.gate, desk.plan.called)
     end.document |= {"outcome": said.outcome, "said": said.said, "gate": gate}
     end.say(said.said)
     decided = said.gate.state == APPROVED
-    answers = said.gate.flow_runs and (decided or not yes)
     late = {"decision": "reject", "approver": request.by, "reason": request.reason}  # the gate's answer is another's, and counts
     told = late if said.outcome == LATE else _input(said.gate, approve=decided)
-    goes_on = bool(answers) and _tell(end, said.gate.flow_runs, told)
+
+    def answer(key: str) -> dict[str, Any] | None:
+        """A yes is one to its own gate; a no ends who asked there, wherever it waits meanwhile (:func:`flows.hearing.heard`)."""
+        if key == said.gate.id:
+            return told
+        return None if yes or key not in asked else {"reason": request.reason} if asked[key].needs == TIME else late
+
+    goes_on = bool(said.gate.flow_runs) and (decided or not yes) and _tell(end, said.gate.flow_runs, answer)
     if decided and not goes_on:
         end.say(f"run the same command again, or `rollout resume {desk.plan.called} --reason WHY`")
 
@@ -92,16 +100,18 @@ def _input(gate: Gate, *, approve: bool) -> dict[str, Any]:
     return {"decision": "approve" if approve else "reject", "approver": gate.answer["by"], "reason": gate.answer["why"]}
 
 
-def _tell(end: Ending, flow_runs: list[str], run_input: dict[str, Any]) -> bool:
+def _tell(end: Ending, flow_runs: list[str], answer: Callable[[str], dict[str, Any] | None]) -> bool:
     """Whether a suspended run goes on now. What Prefect cannot be told costs a line, not the answer."""
     from flows import suspended  # noqa: PLC0415  # importing Prefect takes seconds
 
-    found = suspended.resume(flow_runs, run_input)
+    found = suspended.resume(flow_runs, answer)
     end.document["prefect"] = {"resumed": found.runs, "reason": found.trouble or None}
     if found.runs:
         end.say(f"goes on in Prefect: flow run {', '.join(found.runs)}")
     elif found.trouble:
         end.say(f"Prefect could not be told ({found.trouble}); the ledger has the answer")
+    if found.elsewhere:
+        end.say(f"waits for something else in Prefect: flow run {', '.join(found.elsewhere)}; it hears the answer once it goes on")
     return bool(found.runs)
 
 
@@ -116,12 +126,18 @@ def _goes_on(desk: Rollout, asked: Request, end: Ending) -> bool:
     if gate and gate.state == WAITING and gate.needs == APPROVAL:
         calls = gate_words.told(gate, desk.plan.called)["calls"]
         raise Refused(f"gate of {gate.phase.value}", "waits for an approval, which this is not", f"`{calls[0]}`; nothing was done")
-    if gate and gate.state == WAITING:
-        desk.ledger.run_id = gate.run_id
-        approvals.record(desk, gate.phase, RESUMED, gate=gate.id, by=asked.by, why=asked.reason)
     if gate and gate.flow_runs:
-        answer = _input(gate, approve=True) if gate.needs == APPROVAL else {"reason": asked.reason}
+        known = {one.id: one for one in approvals.read(desk.ledger)}
+
+        def answer(key: str) -> dict[str, Any] | None:
+            if key in known and known[key].needs == TIME:
+                return {"reason": asked.reason}
+            return _input(gate, approve=True) if key == gate.id else None
+
         if _tell(end, gate.flow_runs, answer):
+            if gate.state == WAITING:
+                desk.ledger.run_id = gate.run_id
+                approvals.record(desk, gate.phase, RESUMED, gate=gate.id, by=asked.by, why=asked.reason)
             end.document |= {"outcome": "done", "gate": gate_words.told(gate, desk.plan.called)}
             return True
     if gate is None:

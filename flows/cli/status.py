@@ -66,7 +66,7 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
 
 def _say_gates(end: Ending, gates: list[dict[str, Any]]) -> None:
     for gate in gates:
-        end.say(f"gate of {gate['phase']}: {one_line(gate_words.in_words(gate))}")
+        end.say(f"gate of {gate['phase']}: {one_line(gate_words.in_words(gate))}; asked at {gate['since']}")
         for line in [*gate["reasons"], *gate["calls"]] if gate["state"] == approvals.WAITING else []:
             end.say(f"  {line}")
 

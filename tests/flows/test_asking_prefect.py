@@ -19,4 +19,4 @@ def test_an_api_that_lets_nobody_in_is_taken_for_one_where_nothing_waits(monkeyp
     monkeypatch.setattr(suspended.api, "client", refused)
 
     assert suspended.suspended(str(uuid.uuid4())) is False
-    assert suspended.resume([str(uuid.uuid4())], {}).trouble
+    assert suspended.resume([str(uuid.uuid4())], lambda _: {}).trouble

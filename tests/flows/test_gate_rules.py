@@ -7,11 +7,13 @@ import pytest
 from flows import actions, again
 from flows.conductor import PlainConductor
 from flows.gate_page import page
+from flows.params import Through
 from flows.report import audit_trail, text
 from steps.errors import ApprovalMissing
 from steps.gate_rules import loosened
 from tests.flows.deploy_stage import Stage
-from tests.flows.test_gates import answered, gated, rollout, run, states, trail
+from tests.flows.test_gates import answered, gated, rollout, run, trail
+from tests.flows.test_hearing import back
 
 STRICT = """
 approve = ["deploy"]
@@ -42,7 +44,7 @@ def test_rules_that_stay_or_become_stricter_are_no_finding(stage: Stage) -> None
     assert loosened(rollout(stage)) == []
 
 
-def test_rules_taken_out_of_the_file_are_told_once_with_who_ran_under_them_last(stage: Stage) -> None:
+def test_rules_taken_out_of_the_file_are_told_until_a_gate_was_passed_since(stage: Stage) -> None:
     gated(stage, STRICT)
     with pytest.raises(ApprovalMissing):
         run(stage)
@@ -57,7 +59,24 @@ def test_rules_taken_out_of_the_file_are_told_once_with_who_ran_under_them_last(
     told = stage.app.rows("SELECT detail FROM _rollout_event WHERE step = 'findings'")
     assert [found.what in str(row[0]) for row in told].count(True) == 1
     assert found.what in text(audit_trail(rollout(stage).ledger))
-    assert (findings(stage), states(stage)["deploy"]) == ([], "done")
+    assert loosened(rollout(stage)) == [found]  # whoever approves cleanup has not read it yet
+    run(stage, Through.CLEANUP, accepted=("cleanup", "cleanup-unseen", "cleanup-unready"), deployed_by="ann")
+
+    assert (loosened(rollout(stage)), trail(stage, "cleanup")) == ([], ["approved", "opened"])
+
+
+def test_a_way_back_between_hides_nothing(stage: Stage) -> None:
+    gated(stage, STRICT)
+    with pytest.raises(ApprovalMissing):
+        run(stage)
+    gated(stage, 'approve = ["deploy"]')
+    back(stage)
+    with pytest.raises(ApprovalMissing):
+        run(stage, Through.DEPLOY)
+
+    (found,) = loosened(rollout(stage))
+
+    assert found.what.endswith(" by ann: four_eyes, approvers, window, expires_s, soak")
 
 
 def test_whoever_approves_reads_it_on_the_page_of_the_gate(stage: Stage) -> None:

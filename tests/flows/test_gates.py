@@ -435,6 +435,20 @@ def test_a_closed_window_names_when_it_opens_and_no_way_back_waits_for_it(stage:
     assert stage.back(Through.DEPLOY).did == ["deploy"]
 
 
+def test_a_window_that_is_shut_once_the_soak_is_over_opens_when_it_opens_next(stage: Stage) -> None:
+    now = datetime.now(UTC)
+    opens = (now + timedelta(days=3)).replace(microsecond=0)
+    gated(stage, f"approve = ['deploy']\nsoak = {{pre_deploy = 7200}}\n[[gates.window]]\nnot_after = {at(now + timedelta(hours=1))}\n"
+                 f"[[gates.window]]\nnot_before = {at(opens)}")
+    with pytest.raises(ApprovalMissing, match=r"is closed at .*, when the rest is over; it opens at") as closed:
+        run(stage)
+
+    assert closed.value.gate["opens_at"] == opens.isoformat(timespec="seconds")
+    assert datetime.fromisoformat(closed.value.gate["until"]) >= opens + timedelta(seconds=259_200)
+    said = answered(stage).gate.until
+    assert min(said.server, said.tool) >= opens + timedelta(seconds=259_200)  # an early yes lives until the phase can begin
+
+
 @pytest.mark.parametrize(("window", "is_open"), [
     ("not_before = 2026-01-01T00:00:00", True), ("not_after = 2026-01-01T00:00:00", False),
     ('not_after = 2026-01-01T00:00:00\nphases = ["cleanup"]', True)])

@@ -505,14 +505,16 @@ def test_the_form_asks_for_nothing_that_a_look_does_not_need() -> None:
 def test_runs_whose_time_has_come_are_resumed_and_one_that_cannot_be_holds_up_no_other(soaking: Stage) -> None:
     from flows.reopening import Suspended, reopen
 
-    waiting = [Suspended("run-1", "gate-1", "outside its window"), Suspended("run-2", "gate-2"), Suspended("run-3", "gate-3")]
+    waiting = [Suspended("run-1", "gate-1", "outside its window"), Suspended("run-2", "gate-2"), Suspended("run-3", "gate-3"),
+               Suspended("run-4", "gate-3")]
     asked: list[tuple[str, str]] = []
 
-    def resume(flow_run: str, gate: str) -> None:
+    def resume(flow_run: str, gate: str) -> bool:
         asked.append((flow_run, gate))
         if flow_run == "run-2":
             raise ConnectionError("the API is away")
+        return flow_run != "run-4"  # it waits there no longer
 
     resumed = reopen(soaking.rollout(), lambda _rollout: waiting, resume)
 
-    assert (resumed, asked) == (["run-3"], [("run-2", "gate-2"), ("run-3", "gate-3")])
+    assert (resumed, asked) == (["run-3"], [("run-2", "gate-2"), ("run-3", "gate-3"), ("run-4", "gate-3")])

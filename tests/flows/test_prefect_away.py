@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import make_url
@@ -16,7 +17,7 @@ from sqlalchemy import make_url
 from flows import actions, report
 from flows.cli import performing
 from flows.cli.ending import Ending
-from flows.params import RunRequest
+from flows.params import RollbackRequest, RunRequest
 from steps.rollout import Rollout
 from steps.target import ENVIRONMENT, Target
 from tests.conftest import App
@@ -108,12 +109,14 @@ def test_an_api_in_trouble_is_asked_once_and_told_nothing(prefect_server: None, 
         assert api.why_not()
 
 
-def performed(database: Target) -> Ending:
+ASKED: dict[str, Any] = {"plan": "ai_analysis_job", "by": "ann", "reason": "due", "database": "command line",
+                         "settings": ["deploy.command=true", "deploy.rollback_command=true"]}
+
+
+def performed(database: Target, request: RunRequest | RollbackRequest | None = None) -> Ending:
     """A run through Prefect in this process."""
     end = Ending(as_json=True)
-    settings = ["deploy.command=true", "deploy.rollback_command=true"]
-    request = RunRequest(plan="ai_analysis_job", by="ann", reason="due", database="command line", settings=settings)
-    performing.perform(request, database, end, performing.Ask(end, quiet=True), prefect=True)
+    performing.perform(request or RunRequest(**ASKED), database, end, performing.Ask(end, quiet=True), prefect=True)
     return end
 
 
@@ -132,20 +135,49 @@ def test_a_fault_of_ours_is_not_tried_again_without_prefect(
     assert tried == [1]
 
 
+def ended_before(**_named: object) -> Callable[..., Callable[..., object]]:
+    from prefect.states import Pending
+
+    return lambda _body: lambda **_: Pending(name="NotReady", message="upstream")
+
+
+def out_of_order(**_named: object) -> Callable[..., Callable[..., object]]:
+    def made(**_: object) -> object:
+        raise RuntimeError("no task today")
+
+    return lambda _body: made
+
+
+@pytest.mark.parametrize(("task", "reason"), [(ended_before, "Prefect ended task pre-checks as NotReady: upstream"),
+                                              (out_of_order, "Prefect could not run task pre-checks: RuntimeError")])
 def test_where_prefect_lets_no_task_run_the_run_goes_on_without_it_and_says_so(
-        prefect_server: None, seeded: App, database: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+        prefect_server: None, seeded: App, database: Target, monkeypatch: pytest.MonkeyPatch, task: object, reason: str) -> None:
     from flows import tasks
 
-    def refused(name: str, *_: object, **_more: object) -> None:
-        raise tasks.CockpitTrouble(f"Prefect ended task {name} as NotReady")
-
-    monkeypatch.setattr(tasks, "_as_task", refused)
+    monkeypatch.setattr(tasks, "task", task)
 
     document = performed(database).document
 
     assert (document["outcome"], document["phases"]) == ("done", list(ALL_DONE))
-    assert (document["prefect"]["told"], document["prefect"]["reason"]) == (False, "Prefect ended task pre-checks as NotReady")
+    assert (document["prefect"]["told"], document["prefect"]["reason"]) == (False, reason)
     assert dict(seeded.rows("SELECT phase, state FROM _rollout_phase")) == ALL_DONE
+    assert seeded.rows("SELECT verb, exit_code, outcome FROM _rollout_run") == [("run", 0, "done")]  # not once more from the start
+
+
+def test_where_prefect_lets_no_task_run_a_way_back_is_no_failed_one(
+        prefect_server: None, seeded: App, database: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows import tasks
+
+    performed(database)
+    monkeypatch.setattr(tasks, "task", ended_before)
+
+    document = performed(database, RollbackRequest(**ASKED, to="v0")).document
+
+    assert (document["outcome"], document["prefect"]["told"]) == ("done", False)
+    assert document["prefect"]["reason"] == "Prefect ended task rollback of shadow_write as NotReady: upstream"
+    assert {*dict(seeded.rows("SELECT phase, state FROM _rollout_phase")).values()} == {"undone"}
+    assert seeded.rows("SELECT verb, exit_code, outcome FROM _rollout_run")[1:] == [("rollback", 0, "done")]
+    assert seeded.triggers() == []
 
 
 def test_what_the_command_line_tells_prefect_holds_no_secret(prefect_server: None, seeded: App, url: str, tmp_path: Path) -> None:

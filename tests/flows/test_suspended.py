@@ -174,6 +174,11 @@ def test_a_manual_deploy_and_its_way_back_ask_who_has_seen_it(serving: Serving, 
     assert serving.ended(back).message == "done: deploy"
     assert stage.phase()[0] == "undone"
     assert outcomes(stage, "confirmation") == ["confirmed", "confirmed"]
+    runs = stage.app.rows("SELECT verb, exit_code FROM _rollout_run ORDER BY started_at")
+    assert runs == [("run", 4), ("run", 0), ("rollback", 0)]  # who was told yes is not asked once more before it goes on
+    said = stage.app.rows("SELECT IF(run_id = '-', 'beside', run_id), detail->>'$.by' FROM _rollout_event WHERE step = 'confirmation'")
+    last = stage.app.value("SELECT run_id FROM _rollout_run WHERE verb = 'run' AND exit_code = 0")
+    assert said == [(last, "ben"), ("beside", "carl")]
 
 
 def test_an_answer_that_comes_too_late_fails_the_run_and_the_same_command_asks_anew(serving: Serving, stage: Stage) -> None:

@@ -60,6 +60,13 @@ def sync(ledger: Ledger) -> Any:
     return telling.sync(report.audit_trail(ledger), at_work=False)
 
 
+def telling_now(ledger: Ledger) -> Any:
+    """While somebody is at work."""
+    from flows import telling
+
+    return telling.sync(report.audit_trail(ledger), at_work=True)
+
+
 def flow_run(api: Any, run_id: str) -> Any:
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterIdempotencyKey
 
@@ -100,6 +107,18 @@ def test_each_run_is_told_with_the_state_that_the_ledger_gives_it(ledger: Ledger
         told = flow_run(api, run_id)
         assert (told.state.type.value, told.state.name) == ending
     assert told.name == f"rollout {ledger.key[2]} by ann"
+
+
+def test_while_one_without_prefect_is_at_work_all_others_are_told(ledger: Ledger, api: Any) -> None:
+    before = ran(ledger, 0, "done")
+    ledger.session.run(f"INSERT INTO {ledger.table('run')} (run_id, table_schema, table_name, plan_id, verb, actor, reason, host, options, "
+                       "tool_version, started_at) SELECT 'now', table_schema, table_name, plan_id, verb, actor, reason, host, options, "
+                       f"tool_version, UTC_TIMESTAMP(3) FROM {ledger.table('run')}")
+
+    summary = telling_now(ledger)
+
+    assert (summary.runs, summary.at_work) == (1, 1)
+    assert flow_run(api, before).state.name == "Completed"
 
 
 def test_a_run_is_told_whole_with_its_own_times_and_a_second_time_nothing_is(ledger: Ledger, api: Any) -> None:

@@ -63,3 +63,41 @@ def test_what_prefect_called_it_is_no_parameter_and_what_it_missed_is_known() ->
     assert (run.flow_run, run.missed, run.done) == ("f", True, ())
     assert run.parameters == {"request": {"through": "verify", "plan": "p", "by": "ann", "reason": "CHG-1"}}
     assert "| verify | forward | Prefect | untold |" in run.page
+
+
+def test_a_verdict_that_is_none_never_looks_green_and_a_gate_is_no_phase() -> None:
+    run = told(event(1, "pre_deploy", "010_add"), event(2, "deploy", "gate", "waiting"), event(3, "deploy", "confirmation", "confirmed"),
+               event(4, "verify", "every row", "fail"), event(5, "shadow_write", "every row", "inconclusive"), exit_code=5)
+
+    assert [(done.name, done.ending) for done in run.done if done.parent is None] == [
+        ("1. pre_deploy", ("COMPLETED", "Completed")), ("4. verify", ("FAILED", "Failed")), ("5. shadow_write", ("FAILED", "Inconclusive"))]
+    assert run.asked
+
+
+def test_a_flow_run_that_was_suspended_is_told_with_what_every_life_did_and_missed() -> None:
+    from flows import telling
+
+    lives = [{"run_id": f"r{number}", "options": {"flow_run": flow_run}, "started_at": at(number), "events": [event(number, "verify", "x")]}
+             for number, flow_run in enumerate(("a", None, "a", "b"))]
+
+    whole = telling._whole(lives)
+
+    assert [(run["run_id"], run["started_at"], [one["id"] for one in run["events"]]) for run in whole] == [
+        ("r2", at(0), [0, 2]), ("r1", at(1), [1]), ("r3", at(3), [3])]
+
+
+@pytest.mark.parametrize(("exit_code", "name", "ending"), [
+    (5, "4. verify", "Failed"), (5, "1. pre_deploy", "Completed"), (5, "settle", "RolledBack"), (0, "settle", "Completed"),
+    (None, "1. pre_deploy", "Crashed")])
+def test_what_prefect_saw_begin_ends_as_the_ledger_has_it(exit_code: int | None, name: str, ending: str) -> None:
+    import uuid
+
+    from prefect.client.schemas.objects import TaskRun
+
+    from flows import past
+
+    run = told(event(1, "pre_deploy", "010_add"), event(4, "verify", "every row", "fail"), exit_code=exit_code)
+
+    ended = past.ended(run, uuid.uuid4(), TaskRun(flow_run_id=uuid.uuid4(), task_key="t", dynamic_key="0", name=name))
+
+    assert ended.resource["prefect.state-name"] == ending
