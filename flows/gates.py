@@ -69,7 +69,7 @@ def carried_out(request: Request, database: Target, confirm: Callable[[str], boo
             return action(rollout)
     words, here = dict[str, str](), list[Rollout]()
     while True:
-        with actions.desk(request, database, lambda what: words.get(what) or _said_meanwhile(here[-1], what), told) as rollout:
+        with actions.desk(request, database, lambda what: words.get(what) or _said_meanwhile(here[-1], what, words), told) as rollout:
             here.append(rollout)
             try:
                 with events.telling(rollout):
@@ -129,7 +129,7 @@ def _question(rollout: Rollout, waiting: WaitingForPerson, words: dict[str, str]
             f"`{rollout.plan.id}`\n\nDo it, look at it, then say so here. The same from a shell: {waiting.remedy}")
 
     def take(desk: Rollout, answer: Confirmation) -> None:
-        words[waiting.question] = _on_record(desk, waiting.question, answer)
+        _on_record(desk, waiting.question, answer, words)
 
     return Asked(_key(rollout, waiting.question), Confirmation.with_initial_data(description=text), rollout.plan.gates.expires_s, take)
 
@@ -140,20 +140,18 @@ def _key(rollout: Rollout, question: str) -> str:
     return hashlib.sha256(f"{answered} {question}".encode()).hexdigest()[:32]
 
 
-def _said_meanwhile(rollout: Rollout, question: str) -> bool | str:
+def _said_meanwhile(rollout: Rollout, question: str, words: dict[str, str]) -> bool | str:
     """Who said yes to *question* while the run was suspended for it; on record by then. No where nobody did, or Prefect cannot say."""
-    context = FlowRunContext.get()
-    if not (context and context.flow_run and context.flow_run.run_count > 1):
-        return False
     try:
         answer: Any = Confirmation.load(keyset_from_base_key(f"suspended-{_key(rollout, question)}"))
     except Exception:  # noqa: BLE001  # there is none, or Prefect does not say it: the run is suspended for it
         return False
-    return _on_record(rollout, question, answer)
+    return _on_record(rollout, question, answer, words)
 
 
-def _on_record(rollout: Rollout, question: str, answer: Confirmation) -> str:
-    """A person's word, in the run that goes on with it; before a way back has begun, beside the runs. Returns who gave it."""
+def _on_record(rollout: Rollout, question: str, answer: Confirmation, words: dict[str, str]) -> str:
+    """A person's word, once, in the run that goes on with it; before a way back has begun, beside the runs. Returns who gave it."""
     rollout.record(Event(Phase.DEPLOY.value, CONFIRMATION, "confirmed", detail={
         "by": answer.confirmed_by, "note": answer.note, "question": question}))
+    words[question] = answer.confirmed_by
     return answer.confirmed_by
