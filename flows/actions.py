@@ -132,9 +132,15 @@ def rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor) -> 
     """Undo what *request* asks for. Raises Cancelled as :func:`run`, and what :func:`flows.rollback.backward` raises. Safe to repeat."""
     phases, anything = what_to_undo(rollout, request)
     if not anything:
-        return Result("rollback", "nothing to do")
+        return nothing_to_undo(rollout)
     with conduct.shown(rollout, "rollback"):
         return _rollback(rollout, request, conduct, phases)
+
+
+def nothing_to_undo(rollout: Rollout) -> Result:
+    """How a rollback ends where nothing stands; what waits at a gate, or was approved, counts no longer all the same."""
+    withdrawn = expiry.withdraw_all(rollout)
+    return Result("rollback", "done" if withdrawn else "nothing to do", withdrawn)
 
 
 def _rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor, phases: list[Phase]) -> Result:

@@ -32,7 +32,7 @@ def desk(request: Request, database: Database, confirm: Callable[[str], bool | s
             raise WrongUsage(f"--accept {key}", "is no key of any finding or confirmation",
                              f"known: {', '.join(sorted(ACCEPT_KEYS))}, and could-not-look:CHECK with the name of a check")
     person = Person(request.by, request.reason, request.deployed_by, confirm)
-    accepted = frozenset([*request.accept, *(["blockers"] if request.end_blockers else [])])
+    accepted = frozenset([*request.accept, *(["blockers", end_blockers.ON_RECORD] if request.end_blockers else [])])
     beside = partial(Session, database, read_timeout_s=KILL_WITHIN_S)
     with cancellation.heeded(lambda: cancellable.end_lasting(database, beside), cancellable.cut_lasting), \
             opened(plan, database, person, accepted) as rollout, holder_named(rollout):

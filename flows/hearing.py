@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from flows import cockpit, visits
 from flows.gate_forms import Approval, Decision, form_of
 from steps import approvals, approving, cleanup_conditions, meanwhile
-from steps.approvals import APPROVAL, LATE, NOT_COUNTED, REJECTED, RESUMED, TOLD, UNREADY, WAITING, Gate
+from steps.approvals import APPROVAL, APPROVED, LATE, NOT_COUNTED, REJECTED, RESUMED, TOLD, UNREADY, WAITING, WITHDRAWN, Gate
 from steps.errors import Refused, Rejected
 from steps.phase import Phase
 from steps.rollout import Rollout
@@ -32,16 +32,19 @@ def heard(rollout: Rollout, flow_run: str | None, *, forward: bool) -> None:
         Refused: what it stood on was taken back meanwhile.
     """
     asked = [gate for gate in approvals.asked_by(rollout.ledger, str(flow_run)) if flow_run not in gate.told]
+    if asked:
+        _take(rollout, asked[-1], flow_run)
     for gate in asked:
         if gate.state in (REJECTED, TOLD):
             _end(rollout, gate, flow_run, f"was rejected by {gate.answer['by']}: {gate.answer['why']}", "the next run asks anew")
         late = next((said for number, said in gate.noes if number > gate.asked_by[str(flow_run)]), None)
         if late:
             _end(rollout, gate, flow_run, f"was rejected by {late}", _take_back(rollout))
-    if asked:
-        _take(rollout, asked[-1], flow_run)
     if flow_run and forward:
         meanwhile.refuse_taken_back(rollout, flow_run)
+    if asked and forward and asked[-1].state == WITHDRAWN:
+        raise Refused("this run", f"has asked what counts no longer: {asked[-1].answer['why']}",
+                      "begin a new run if it is to go forward again; nothing was done")
 
 
 def _take(rollout: Rollout, gate: Gate, flow_run: str | None) -> None:
@@ -51,10 +54,18 @@ def _take(rollout: Rollout, gate: Gate, flow_run: str | None) -> None:
     except Exception:  # noqa: BLE001  # there is none, or Prefect does not say it
         return
     rollout.ledger.run_id = gate.run_id
-    if gate.needs == APPROVAL:
+    if gate.needs == APPROVAL and not _on_record(rollout, gate, answer):
         answered(rollout, gate.phase, gate.id, answer, flow_run)
-    else:
+    elif gate.needs != APPROVAL:
         resumed(rollout, gate.phase, gate.id, answer.reason)
+
+
+def _on_record(rollout: Rollout, gate: Gate, answer: Approval) -> bool:
+    """Whether that was heard before, in an earlier life of the run, or was said from a shell, which passes it on."""
+    outcomes = {NOT_COUNTED, REJECTED if answer.decision is Decision.REJECT else APPROVED}
+    return any(outcome in outcomes and detail["gate"] == gate.id and detail.get("by") == answer.approver
+               and str(detail.get("said") or detail.get("why")).startswith(answer.reason)
+               for _, _, _, _, outcome, detail in approvals.rows(rollout.ledger))
 
 
 def _end(rollout: Rollout, gate: Gate, flow_run: str | None, why: str, remedy: str) -> NoReturn:

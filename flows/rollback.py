@@ -76,9 +76,10 @@ def refuse_destructive(rollout: Rollout) -> None:
 
 
 def standing(rollout: Rollout) -> list[Phase]:
-    """The phases that stand by ledger and catalogue, latest first."""
+    """The phases that stand by ledger and catalogue, latest first. V1 may be out once a person was asked to put it out."""
     states = rollout.ledger.phases()
-    return [phase for phase in reversed(FORWARD) if states.get(phase, {}).get("state") in STANDS]
+    return [phase for phase in reversed(FORWARD) if (state := states.get(phase, {}).get("state")) in STANDS
+            or (phase is Phase.DEPLOY and state == deploy.WAITING)]
 
 
 def what_stands(rollout: Rollout) -> str:

@@ -16,8 +16,8 @@ from steps.parity_looks import CLEAN, CONDITIONS, FOUND, MET, UNSEEN
 from steps.phase import Phase
 
 GATE = "gate"
-WAITING, EXPIRED = "waiting", "expired"
-GATES = {outcome: outcome for outcome in (WAITING, "approved", "rejected", EXPIRED)}
+WAITING, OVER = "waiting", frozenset({"expired", "withdrawn"})
+GATES = {outcome: outcome for outcome in (WAITING, "approved", "rejected", *OVER)}
 PARITY = {CLEAN: "parity.clean", FOUND: "parity.lost", UNSEEN: "parity.unseen"}
 BY_EXIT = {3: "refused", 4: "stopped", 5: "rolled-back", 6: "busy"}
 SAID = {
@@ -26,6 +26,7 @@ SAID = {
     "refused": "was refused", "stopped": "stopped", "failed": "failed", "rolled-back": "failed and was rolled back",
     "busy": "found the table busy", "cancelled": "was cancelled",
     "waiting": "waits", "approved": "was approved", "rejected": "was rejected", "expired": "waited in vain",
+    "withdrawn": "is not asked any more",
     "parity.clean": "found both sides in step", "parity.lost": "found that parity is lost", "parity.unseen": "could not look",
     "gate.opened": "finds that cleanup's conditions hold",
 }
@@ -74,7 +75,7 @@ def _of_gate(event: Event, detail: dict[str, Any], plan: str) -> Ending | None:
     """Who waits for what, or who answered; None where the same is only asked once more."""
     reasons, answer = list(detail.get("reasons") or []), f"by {detail.get('by')}: {detail.get('why')}"
     if event.outcome != WAITING:
-        return Ending(GATES[event.outcome], str(detail.get("why")) if event.outcome == EXPIRED else answer, "", {"gate": event.phase})
+        return Ending(GATES[event.outcome], str(detail.get("why")) if event.outcome in OVER else answer, "", {"gate": event.phase})
     if not reasons:
         return None
     opens, unmet = detail.get("opens_at"), [f"not met: {one}" for one in detail.get("unmet") or []]

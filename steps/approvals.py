@@ -111,7 +111,7 @@ def read(ledger: Ledger) -> list[Gate]:
             gate.opened_by = run_id if outcome == OPENED else gate.opened_by
             if outcome == TOLD:
                 continue
-            gate.answered_at = at
+            gate.answered_at = gate.answered_at if outcome == OPENED and gate.answered_at else at
             gate.answer = {**detail, **gate.answer, "approved": detail.get("approved")} if outcome == OPENED \
                 else detail
     return list(found.values())
@@ -212,9 +212,9 @@ def flow_run(ledger: Ledger) -> str | None:
     return str(rows[0][0]) if rows and rows[0][0] else None
 
 
-def until(rollout: Rollout, from_then: Moment) -> dict[str, str]:
-    """The end of `gates.expires_s` from a moment on, as events keep it."""
-    ends = from_then.plus(rollout.plan.gates.expires_s)
+def until(rollout: Rollout, from_then: Moment, expires_s: int | None = None) -> dict[str, str]:
+    """The end of `gates.expires_s` from a moment on, as events keep it; *expires_s* is the asker's, where somebody else answers."""
+    ends = from_then.plus(expires_s or rollout.plan.gates.expires_s)
     return {"until": ends.server.isoformat(timespec="milliseconds"), "until_by_tool_clock": ends.by_tool}
 
 

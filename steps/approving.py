@@ -65,15 +65,16 @@ class Answered:
 def answer(rollout: Rollout, phase: Phase, by: str, reason: str, *, approve: bool, unmet: Callable[[Rollout], list[str]],
            accepted: frozenset[str] = frozenset(), gate_id: str | None = None) -> Answered:
     """
-    Answer what waits for *phase*, or *gate_id* alone. The same answer again, or one that comes too late to matter, changes nothing and
-    says so; a yes that was not used yet can be taken back. Who was refused, and why, is on record where somebody had asked.
+    Answer what waits for *phase*, or *gate_id* alone; a no also where it waits for its time and nobody has to approve. The same answer
+    again, or one that comes too late to matter, changes nothing and says so; a yes that was not used yet can be taken back. Who was
+    refused, and why, is on record where somebody had asked.
 
     Raises:
-        Refused: nobody asked, it was asked too long ago, *by* may not, or *unmet* conditions of cleanup are left and `cleanup-unready`
-            is not accepted. The gate is as it was.
+        Refused: nobody asked, it was asked too long ago or with another version of the plan, *by* may not, or *unmet* conditions of cleanup
+            are left and `cleanup-unready` is not accepted. The gate is as it was.
     """
     with approvals.alone(rollout):
-        gate = latest(read(rollout.ledger), phase, APPROVAL)
+        gate = _asked(read(rollout.ledger), phase, approve=approve or bool(gate_id))
         try:
             return _answered(rollout, phase, gate, by, reason, approve=approve, unmet=unmet, accepted=accepted, gate_id=gate_id)
         except Refused as refused:
@@ -81,6 +82,15 @@ def answer(rollout: Rollout, phase: Phase, by: str, reason: str, *, approve: boo
                 rollout.ledger.run_id = gate.run_id
                 _once(rollout, gate, REFUSED, by, f"{reason}; refused: {refused.subject} {refused.reason}", approve=approve)
             raise
+
+
+def _asked(known: list[Gate], phase: Phase, *, approve: bool) -> Gate | None:
+    """The last question whether *phase* may begin. A no counts for a run that waits for its time as well."""
+    gate, time = latest(known, phase, APPROVAL), latest(known, phase, TIME)
+    if approve or time is None or time.state != WAITING:
+        return gate
+    unused = gate and gate.state in ALIVE and (gate.state != OPENED or gate.number > time.asked_number)
+    return gate if unused else time
 
 
 def _answered(rollout: Rollout, phase: Phase, gate: Gate | None, by: str, reason: str, *, approve: bool,
@@ -102,14 +112,27 @@ def _answered(rollout: Rollout, phase: Phase, gate: Gate | None, by: str, reason
         record(rollout, phase, REJECTED, gate=gate.id, by=by, why=reason)
         return Answered(REJECTED, f"{phase.value} is rejected; {again} anew", _now(ledger, gate))
     refuse_approver(gate.detail, gate.askers, by)
+    if not gate_id:
+        _refuse_another_plan(rollout, gate, again)
     missing = gate_conditions.besides(gate_times.of(rollout, phase, now), unmet(rollout)) if phase is Phase.CLEANUP else []
     if missing and UNREADY not in accepted:
         raise Refused("gate of cleanup", f"conditions are not met: {'; '.join(missing)}", f"wait for them, or approve all the same with "
                       f"--accept {UNREADY}; nothing was done")
-    ends = until(rollout, later(now, gate.detail.get("opens_at")))
+    ends = until(rollout, later(now, gate.detail.get("opens_at")), gate.detail.get("expires_s"))
     record(rollout, phase, APPROVED, gate=gate.id, by=by, why=reason, **ends, **({"unmet": missing} if missing else {}))
     held = _now(ledger, gate)
     return Answered(APPROVED, f"{phase.value} is approved until {held.until.shown}", held)
+
+
+def _refuse_another_plan(rollout: Rollout, gate: Gate, again: str) -> None:
+    """
+    Raises:
+        Refused: who approves has another version of the plan at hand than whoever asked.
+    """
+    asked = (gate.detail.get("binding") or {}).get("identity")
+    if asked and asked != rollout.plan.identity_hash():
+        raise Refused(f"gate of {gate.phase.value}", "was asked with another version of the plan than the one at hand",
+                      f"approve it with that one, or {again} anew with this one; nothing was done")
 
 
 def _unasked(ledger: Ledger, phase: Phase) -> str:

@@ -20,7 +20,7 @@ from steps.step import Step
 from steps.sync import SyncState
 from steps.under_way import Errand
 
-PHASE = Phase.DEPLOY
+PHASE, WAITING = Phase.DEPLOY, "waiting"
 ENDED_BEFORE = "has ended well before"
 V0_IS_BACK = "the old generation (V0) is back and no V1 instance is left"
 
@@ -30,8 +30,8 @@ def is_done(rollout: Rollout) -> bool:
 
 
 def v1_may_live(rollout: Rollout) -> bool:
-    """Whether instances of the new generation may be running: deployed, or a deploy or its way back was begun."""
-    return rollout.ledger.phase_state(PHASE) in ("done", "running")
+    """Whether instances of the new generation may be running: deployed, a deploy or its way back begun, or a person asked to deploy it."""
+    return rollout.ledger.phase_state(PHASE) in ("done", "running", WAITING)
 
 
 def steps(rollout: Rollout) -> list[Step]:
@@ -173,7 +173,7 @@ def _by_hand(rollout: Rollout, phase: Phase, what: str, call: str, direction: st
         who = _confirmed(rollout, what, call)
     except WaitingForPerson as waiting:
         if rollout.owner and direction == "forward" and phase is PHASE and not v1_may_live(rollout):
-            rollout.ledger.set_phase(phase, "waiting", {"reason": waiting.reason, "remedy": waiting.remedy})
+            rollout.ledger.set_phase(phase, WAITING, {"reason": waiting.reason, "remedy": waiting.remedy})
         raise
     before({})
     with rollout.timed(phase, "confirmed by hand", direction=direction, only_known_here=True) as facts:

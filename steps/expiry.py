@@ -53,10 +53,10 @@ def withdraw(rollout: Rollout, chosen: set[str], because: Callable[[Gate], str])
     return []
 
 
-def withdraw_all(rollout: Rollout) -> None:
-    """Put on record that what waits or was approved counts no longer, since the person at hand takes something of the rollout back."""
+def withdraw_all(rollout: Rollout) -> list[str]:
+    """The same of all that waits or was approved, since the person at hand takes the rollout back."""
     because = f"{rollout.person.actor} took the rollout back: {rollout.person.reason}"
-    withdraw(rollout, {gate.id for gate in approvals.alive(rollout)}, lambda _: because)
+    return withdraw(rollout, {gate.id for gate in approvals.alive(rollout)}, lambda _: because)
 
 
 def _put(rollout: Rollout, gate: Gate, outcome: str, why: str) -> str:

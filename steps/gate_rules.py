@@ -43,8 +43,9 @@ def loosened(rollout: Rollout) -> list[Finding]:
 
 
 def _since_the_last_gate(ledger: Ledger) -> list[dict[str, Any]]:
-    """Runs forward from the one on that passed a gate last, with rules on record; all where none was passed."""
-    runs = [run for run in ledger.runs() if run["verb"] == RUN and KEY in (run["options"] or {})]
+    """Runs forward from the one on that passed a gate last, with the file's own rules on record; all where none was passed."""
+    runs = [run for run in ledger.runs() if run["verb"] == RUN and KEY in (run["options"] or {})
+            and not any(str(item).startswith(f"{KEY}.") for item in run["options"].get("settings") or [])]
     passed = [run_id for _, run_id, _, _, outcome, _ in approvals.rows(ledger) if outcome == OPENED]
     first = next((at for at, run in enumerate(runs) if passed and run["run_id"] == passed[-1]), 0)
     return runs[first:]

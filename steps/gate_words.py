@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from steps.approvals import APPROVAL, APPROVED, REJECTED, TOLD, UNREADY, WAITING, Gate
+from steps.approvals import APPROVAL, APPROVED, OPENED, REJECTED, TOLD, UNREADY, WAITING, Gate
 from steps.phase import Phase
 
 
 def calls(phase: Phase, needs: str, plan: str, *, unready: bool) -> list[str]:
     """What answers a gate from a shell, the yes first, for *plan* as a shell takes it; *unready*: although conditions are not met."""
     if needs != APPROVAL:
-        return [f"rollout resume {plan} --by NAME --reason WHY"]
+        return [f"rollout resume {plan} --by NAME --reason WHY", f"rollout reject {plan} {phase.value} --by NAME --reason WHY"]
     accept = f" --accept {UNREADY}" if unready else ""
     return [f"rollout approve {plan} {phase.value} --by NAME --reason WHY{accept}",
             f"rollout reject {plan} {phase.value} --by NAME --reason WHY"]
@@ -39,4 +39,6 @@ def in_words(gate: dict[str, Any]) -> str:
         return f"waits for {'an approval' if gate['needs'] == APPROVAL else 'its time'}, {asked}{opens}; until {gate['until']}"
     why = f": {gate['answered_why']}" if gate["answered_why"] else ""
     by = f" by {gate['answered_by']}" if gate["answered_by"] and (why or gate["needs"] == APPROVAL) else ""
+    if gate["state"] == OPENED:
+        return f"{'approved' + by + why if why else 'open'}, {asked}; the phase has begun"
     return f"{gate['state']}{by}{why}, {asked}"

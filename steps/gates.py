@@ -203,7 +203,7 @@ def _closed(rollout: Rollout, phase: Phase, seen: _Seen, *, missing: bool) -> Ga
     detail = {"by": person.actor, "why": person.reason, "flow_run": approvals.flow_run(rollout.ledger), "needs": needs,
               "reasons": reasons, "binding": bound,
               "opens_at": opens.isoformat(timespec="seconds") if opens else None,
-              "approvers": list(plan.approvers), "four_eyes": plan.four_eyes,
+              "approvers": list(plan.approvers), "four_eyes": plan.four_eyes, "expires_s": plan.expires_s,
               **approvals.until(rollout, approvals.later(now, opens)),
               **({"unmet": unmet, "unready": unready} if missing and phase is Phase.CLEANUP else {})}
     if same is None:
@@ -238,6 +238,10 @@ def _approval(rollout: Rollout, phase: Phase, askers: list[str]) -> str:
     if not any(approvals.same_person(rollout.person.actor, asker) for asker in asking):
         asking.append(rollout.person.actor)
     who = f"one of {', '.join(plan.approvers)}" if plan.approvers else "a person"
+    if plan.four_eyes and plan.approvers and all(any(approvals.same_person(one, asker) for asker in asking) for one in plan.approvers):
+        all_of_them = ", ".join(plan.approvers)
+        return (f"nobody may approve that {phase.value} begins: gates.four_eyes wants somebody else than who asked, and all of "
+                f"gates.approvers ({all_of_them}) have asked; reject it, and let somebody else ask")
     other = f" other than {', '.join(dict.fromkeys(asking))}" if plan.four_eyes else ""
     if phase is Phase.CLEANUP:
         return f"{who}{other} has to confirm that {what_goes(rollout)}"

@@ -80,9 +80,11 @@ def _answer(request: Request, database: Target, phase: Through, end: Ending, *, 
 
     def answer(key: str) -> dict[str, Any] | None:
         """A yes is one to its own gate; a no ends who asked there, wherever it waits meanwhile (:func:`flows.hearing.heard`)."""
-        if key == said.gate.id:
-            return told
-        return None if yes or key not in asked else {"reason": request.reason} if asked[key].needs == TIME else late
+        if key not in asked or (yes and key != said.gate.id):
+            return None
+        if asked[key].needs == TIME:
+            return {"reason": request.reason}
+        return told if key == said.gate.id else late
 
     goes_on = bool(said.gate.flow_runs) and (decided or not yes) and _tell(end, said.gate.flow_runs, answer)
     if decided and not goes_on:

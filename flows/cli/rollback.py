@@ -47,9 +47,11 @@ def rollback(plan: PlanName,
         with actions.desk(request, database, ask.confirm if sys.stdin.isatty() else None) as desk:
             phases, anything = actions.what_to_undo(desk, request)
             if not anything:
-                end.document |= actions.Result("rollback", "nothing to do").to_json()
+                result = actions.nothing_to_undo(desk)
+                end.document |= result.to_json()
                 what = "no phase to be undone stands" if desk.ledger.plan() else "nothing of this plan stands"
-                end.say(f"nothing to do: {what} on {desk.table}")
+                for line in result.did or [f"nothing to do: {what} on {desk.table}"]:
+                    end.say(line)
                 return
             if not yes:
                 ask.before_starting(f"roll back {', '.join(p.value for p in phases)} on {database.where}")

@@ -33,7 +33,7 @@ def test_a_gate_is_seen_answered_and_reported_from_a_shell(here: Call, seeded: A
     assert here(*RUN).code == 0
     assert phases(seeded) == UP_TO | {"verify": "done", "shadow_write": "done"}
     report = here("report", PLAN).text
-    assert "verify opened by ben: looked at it, asked by ann" in report
+    assert "approved by ben: looked at it, asked by ann; the phase has begun" in report
     (gate,) = here("report", PLAN, "--json").document["gates"]
     assert (gate["phase"], gate["state"], gate["asked_by"], gate["asked_why"], gate["answered_by"]) == (
         "verify", "opened", ["ann"], "CHG-1", "ben")
