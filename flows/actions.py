@@ -147,7 +147,7 @@ def _rollback(rollout: Rollout, request: RollbackRequest, conduct: Conductor, ph
     _refuse_when_busy(rollout)
     refuse_other_plans(rollout)
     failover.refuse_forgotten(rollout, back=True)
-    ways_back.prepare(rollout, phases, drop_added=request.drop_added)
+    ways_back.asked(rollout, phases, drop_added=request.drop_added)
     warnings = _may_not_end(rollout, request)
     conduct.planned(rollout, phases, warnings, back=True)
     with owned(rollout, "rollback", _options(rollout, request, conduct)), holder_named(rollout):

@@ -31,6 +31,7 @@ def desk(request: Request, database: Database, confirm: Callable[[str], bool | s
         if key not in ACCEPT_KEYS | UNSEEN:
             raise WrongUsage(f"--accept {key}", "is no key of any finding or confirmation",
                              f"known: {', '.join(sorted(ACCEPT_KEYS))}, and could-not-look:CHECK with the name of a check")
+    _refuse_placeholders(request)
     person = Person(request.by, request.reason, request.deployed_by, confirm)
     accepted = frozenset([*request.accept, *(["blockers", end_blockers.ON_RECORD] if request.end_blockers else [])])
     beside = partial(Session, database, read_timeout_s=KILL_WITHIN_S)
@@ -40,3 +41,14 @@ def desk(request: Request, database: Database, confirm: Callable[[str], bool | s
         if request.end_blockers:
             rollout.blocked = end_blockers.ender(rollout)
         yield rollout
+
+
+def _refuse_placeholders(request: Request) -> None:
+    """
+    Raises:
+        WrongUsage: what the tool prints was pasted as it is: the audit trail shall name people and reasons.
+    """
+    for option, value, mark in (("--by", request.by, "NAME"), ("--reason", request.reason, "WHY"),
+                                ("--deployed-by", request.deployed_by, "NAME")):
+        if value == mark:
+            raise WrongUsage(f"{option} {mark}", "stands for yours in what the tool prints", "say who it is, or why; nothing was done")

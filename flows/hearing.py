@@ -13,13 +13,15 @@ from flows.gate_forms import Approval, Decision, form_of
 from steps import approvals, approving, cleanup_conditions, meanwhile
 from steps.approvals import APPROVAL, APPROVED, LATE, NOT_COUNTED, REJECTED, RESUMED, TOLD, UNREADY, WAITING, WITHDRAWN, Gate
 from steps.errors import Refused, Rejected
+from steps.ledger import Event
 from steps.phase import Phase
 from steps.rollout import Rollout
 
 cockpit.prepare()
 
-from prefect.input import keyset_from_base_key  # noqa: E402  # only after the settings above
+from prefect.input import filter_flow_run_input, keyset_from_base_key  # noqa: E402  # only after the settings above
 
+MOST = 50
 IN_PREFECT = "a person in Prefect"
 
 
@@ -41,7 +43,11 @@ def heard(rollout: Rollout, flow_run: str | None, *, forward: bool) -> None:
         if late:
             _end(rollout, gate, flow_run, f"was rejected by {late}", _take_back(rollout))
     if flow_run and forward:
-        meanwhile.refuse_taken_back(rollout, flow_run)
+        try:
+            meanwhile.refuse_taken_back(rollout, flow_run)
+        except Refused:
+            _late_words(rollout)
+            raise
     if asked and forward and asked[-1].state == WITHDRAWN:
         raise Refused("this run", f"has asked what counts no longer: {asked[-1].answer['why']}",
                       "begin a new run if it is to go forward again; nothing was done")
@@ -72,6 +78,20 @@ def _end(rollout: Rollout, gate: Gate, flow_run: str | None, why: str, remedy: s
     rollout.ledger.run_id = gate.run_id
     approvals.record(rollout, gate.phase, TOLD, gate=gate.id, flow_run=flow_run, why=why)
     raise Rejected(f"phase {gate.phase.value}", why, remedy)
+
+
+def _late_words(rollout: Rollout) -> None:
+    """A person's word that something is deployed, to a run that may not go on: on record all the same, for it may be out."""
+    known = {(event["detail"] or {}).get("note") for event in rollout.ledger.events() if event["step"] == meanwhile.CONFIRMATION}
+    try:
+        said: Any = filter_flow_run_input("suspended-", limit=MOST)
+    except Exception:  # noqa: BLE001  # Prefect does not say it
+        return
+    for one in said:
+        word = one.decoded_value
+        if isinstance(word, dict) and word.get("confirmed_by") and word.get("note") not in known:
+            rollout.record(Event(Phase.DEPLOY.value, meanwhile.CONFIRMATION, "too late", detail={
+                "by": word["confirmed_by"], "note": word.get("note"), "remedy": "this generation may be out: look, and take it back"}))
 
 
 def answered(rollout: Rollout, phase: Phase, gate_id: str, answer: Approval, flow_run: str | None = None) -> None:

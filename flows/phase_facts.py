@@ -12,15 +12,15 @@ from typing import Any
 
 from flows import look_facts
 from flows.states import UNTOLD
-from steps import acknowledged, meanwhile, rungs
+from steps import acknowledged, meanwhile, rungs, way_back_waits
 from steps.parity_looks import AFTERWARDS
 from steps.phase import Phase
 
 Row = dict[str, Any]
 BESIDE = frozenset({acknowledged.ACCEPTED, acknowledged.TOLD, UNTOLD})
 LOST = "lost, begun again"
-GATE = "gate"
-ASIDE = frozenset({GATE, meanwhile.CONFIRMATION, *AFTERWARDS})
+GATE, WAITS = "gate", "waits for a person"
+ASIDE = frozenset({GATE, meanwhile.CONFIRMATION, way_back_waits.STEP, *AFTERWARDS})
 PURPOSE = {
     "pre_deploy": "Give the table what the new application needs while the old one keeps working: columns, indexes, sync triggers, and "
                   "history filled.",
@@ -166,6 +166,8 @@ def _ended(events: Sequence[Row], error: str) -> str:
         return look_facts.ended(look)
     if last == "cancelled" or error.startswith("cancelled"):
         return "cancelled"
+    if error.startswith(WAITS):
+        return WAITS
     if last in ("fail", "inconclusive"):
         return str(last)
     return "failed" if error or last == "failed" else "done"
@@ -179,6 +181,7 @@ def _sentence(phase: str, direction: str, events: Sequence[Row], ended: str, err
         why = error or next((str(_detail(event)["error"]) for event in reversed(events) if "error" in _detail(event)), "") \
             or next((_verdict(event) for event in reversed(events) if "verdict" in _detail(event)), "")
         at = f" at “{events[-1]['step']}”" if events and ended == "failed" else ""
+        why = why.removeprefix(f"{WAITS}: ")
         return {"failed": "Did not end well", "fail": "Failed", "inconclusive": "Could not be decided"}.get(ended, ended.capitalize()) \
             + at + (f": {why}" if why else ".")
     if not events:

@@ -9,6 +9,7 @@ from flows.phase_page import detail_text
 from flows.visible import number, one_line, visible
 from steps import approvals, gate_words
 from steps.ledger import Ledger
+from steps.phase import STANDS
 from steps.rollout import Rollout
 
 COLUMNS = ("at", "phase", "direction", "step", "outcome", "duration_ms", "row_count", "statement", "detail")
@@ -27,10 +28,12 @@ def audit_trail(ledger: Ledger, called: str = "PLAN") -> dict[str, Any]:
     for run in runs:
         run["events"] = of_run.pop(run["run_id"], [])
         run["went_back"] = phase_facts.went_back(run)
+    phases = ledger.phases()
+    begun = {phase for phase, row in phases.items() if row["state"] in STANDS}
     beside = sorted((event for some in of_run.values() for event in some), key=lambda event: event["id"])
     return {"table": ".".join(ledger.key[:2]), "plan": ledger.key[2], "runs": runs, "beside": beside,
-            "gates": [gate_words.told(gate, called) for gate in approvals.read(ledger)],
-            "phases": {phase.value: state for phase, state in ledger.phases().items()}}
+            "gates": gate_words.all_told(approvals.read(ledger), begun, called),
+            "phases": {phase.value: state for phase, state in phases.items()}}
 
 
 def whole(rollout: Rollout) -> dict[str, Any]:

@@ -9,8 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flows.conductor import Conductor
-from steps import backfill, cleanup_back, ddl, deploy, drop_added, own_shadow_write, pre_deploy, server_trouble, shadow_write, verify
-from steps.errors import Refused, RollbackFailed, RolloutError
+from steps import (
+    backfill,
+    cleanup_back,
+    ddl,
+    deploy,
+    drop_added,
+    own_shadow_write,
+    pre_deploy,
+    server_trouble,
+    shadow_write,
+    verify,
+    way_back_waits,
+)
+from steps.errors import Refused, RollbackFailed, RolloutError, WaitingForPerson
 from steps.ledger import Event
 from steps.ownership import unless_lost
 from steps.phase import FORWARD, STANDS, Phase
@@ -48,6 +60,15 @@ def backward(rollout: Rollout, conduct: Conductor, phases: list[Phase], *, drop_
             if isinstance(error, Refused) or server_trouble.interrupted(error):
                 raise
             raise RollbackFailed(f"rollback of {phase.value}", str(error), what_stands(rollout)) from error
+
+
+def asked(rollout: Rollout, phases: list[Phase], *, drop_added: bool) -> None:
+    """:func:`prepare` for a person who asks for it; where it waits for one, that is on record. Raises the same."""
+    try:
+        prepare(rollout, phases, drop_added=drop_added)
+    except WaitingForPerson as waiting:
+        way_back_waits.on_record(rollout, phases[0], waiting)
+        raise
 
 
 def prepare(rollout: Rollout, phases: list[Phase], *, drop_added: bool) -> None:

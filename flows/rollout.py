@@ -30,6 +30,7 @@ from steps.ownership import unless_lost
 from steps.phase import FORWARD, Phase
 from steps.rollout import Rollout
 
+WAITS = "the way back waits"
 RUNBOOK: tuple[PhaseModule, ...] = (pre_deploy, deploy, backfill, verify, shadow_write, cleanup)
 
 
@@ -120,10 +121,10 @@ def _go_back(rollout: Rollout, failure: RolloutError, done: str, way_back: rollb
     try:
         way_back()
     except WaitingForPerson as waiting:
-        raise WaitingForPerson(failure.subject, f"{failure.reason}; the way back waits: {waiting.reason}",
+        raise WaitingForPerson(failure.subject, f"{failure.reason}; {WAITS}: {waiting.reason}",
                                f"then call: {by_hand}" if by_hand else waiting.remedy) from None
     except Stopped as stopped:
-        raise Stopped(failure.subject, f"{failure.reason}; the way back waits: {stopped.reason}", stopped.remedy) from None
+        raise Stopped(failure.subject, f"{failure.reason}; {WAITS}: {stopped.reason}", stopped.remedy) from None
     except Exception as second:
         reason = f"{second.subject}: {second.reason}" if isinstance(second, RolloutError) else str(second)
         if server_trouble.interrupted(second):

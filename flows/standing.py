@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from steps import approvals, contract, expiry, gate_words, handover_names, own_shadow_write, passing, pre_deploy, under_way
+from flows import rollout as runbook
+from steps import approvals, contract, expiry, gate_words, handover_names, own_shadow_write, passing, pre_deploy, under_way, way_back_waits
 from steps.checks import transport
 from steps.errors import RolloutError
 from steps.mysql import VALUE
@@ -15,6 +16,9 @@ from steps.phase import FORWARD, Phase
 from steps.plan_identity import plan_differences
 from steps.rollout import Rollout
 from steps.scratch import leftover
+
+GOES_ON = (4, 7)
+"""Exit codes of a run that the same command continues."""
 
 
 def standing(rollout: Rollout) -> dict[str, Any]:
@@ -29,6 +33,7 @@ def standing(rollout: Rollout) -> dict[str, Any]:
                "at": recorded.get(phase, {}).get("at"), "detail": recorded.get(phase, {}).get("detail", {})} for phase in FORWARD]
     known = rollout.ledger.plan()
     gates = waiting_gates(rollout)
+    last = _last_run(rollout)
     schema, at_work, left = _schema(rollout, begun=known is not None), owner(rollout), under_way.told(rollout.ledger)
     return {"table": f"{rollout.schema}.{rollout.table}", "plan": rollout.plan.id, "path": rollout.plan.plan.path,
             "same_plan_as_begun": not plan_differences(rollout) if known else None,
@@ -36,11 +41,28 @@ def standing(rollout: Rollout) -> dict[str, Any]:
             "passes": passing.passes(rollout.ledger, at_work=bool(at_work and at_work["alive"]),
                                      planned_limit=rollout.plan.backfill.rows_per_s),
             "parity_watch": last_look(rollout), "connection": transport.told(rollout.session), "working_on_it": at_work,
-            "under_way": left,
-            "next": _next(rollout, phases, schema, gates, [] if at_work and at_work["alive"] else left), "gates": gates,
+            "under_way": left, "last_run": last,
+            "next": _way_back(rollout, last) or _next(rollout, phases, schema, gates, [] if at_work and at_work["alive"] else left),
+            "gates": gates,
             "gates_closed": [gate_words.told(gate, rollout.plan.called) for gate in expiry.closed(rollout)],
             "rehearsal_left": leftover(rollout.session, rollout.target, rollout.plan),
             "handover_left": handover_names.left(rollout.session, rollout.schema, rollout.table)}
+
+
+def _last_run(rollout: Rollout) -> dict[str, Any] | None:
+    """How the last run or rollback ended: who, when, and its last words."""
+    run = next(iter(reversed(rollout.ledger.runs())), None)
+    return run and {key: run[key] for key in ("verb", "actor", "reason", "started_at", "ended_at", "exit_code", "outcome")}
+
+
+def _way_back(rollout: Rollout, last: dict[str, Any] | None) -> str:
+    """What goes on with a way back that waits or was cut short: nobody goes forward by accident meanwhile."""
+    waits = way_back_waits.last(rollout)
+    if waits:
+        return f"the way back that {waits['by']} asked for waits: {waits['reason']}; {waits['remedy']}"
+    if last and last["exit_code"] in GOES_ON and (last["verb"] == "rollback" or runbook.WAITS in str(last["outcome"])):
+        return f"the way back: {last['outcome']}"
+    return ""
 
 
 def waiting_gates(rollout: Rollout) -> list[dict[str, Any]]:
@@ -97,12 +119,19 @@ def _next(rollout: Rollout, phases: list[dict[str, Any]], schema: dict[str, Any]
     lost = alarm(rollout)
     if lost:
         return f"repair: {lost}; `rollout watch {called} --by NAME --reason WHY` says which"
-    if gates and gates[0]["calls"]:
-        opens = f" (opens {gates[0]['opens_at']})" if gates[0]["opens_at"] else ""
-        return f"gate of {gates[0]['phase']}{opens}: {gates[0]['calls'][0]}"
+    if gates and (gates[0]["calls"] or gates[0]["state"] == approvals.APPROVED):
+        return _next_gate(gates[0], called)
     wanted = Phase.SHADOW_WRITE.value if own_shadow_write.is_due(rollout) else None  # its commands came into the plan after it was done
     entry = next((row for row in phases if row["state"] != "done" or row["phase"] == wanted), None)
     return _next_phase(entry, called) if entry else "nothing"
+
+
+def _next_gate(gate: dict[str, Any], called: str) -> str:
+    """An approval counts for what was asked with the settings of then: `resume` goes on with those."""
+    if gate["state"] == approvals.APPROVED:
+        return f"{gate['phase']}, approved by {gate['answered_by']}: rollout resume {called} --by NAME --reason WHY"
+    opens = f" (opens {gate['opens_at']})" if gate["opens_at"] else ""
+    return f"gate of {gate['phase']}{opens}: {gate['calls'][0]}"
 
 
 def _next_phase(entry: dict[str, Any], called: str) -> str:

@@ -25,7 +25,7 @@ from flows.states import UNTOLD
 from steps import cancellation
 from steps.cancellation import Cancelled
 from steps.checks import Finding
-from steps.errors import FindingsRefused, RolloutError
+from steps.errors import FindingsRefused, RolloutError, WaitingForPerson
 from steps.ledger import Event
 from steps.phase import Phase
 from steps.rollout import Rollout
@@ -74,7 +74,10 @@ class PrefectConductor:
                     self._step(step)
             except BaseException as caught:
                 error = str(caught) or type(caught).__name__
-                self._failed = self._failed or f"{name}: {error}"
+                if isinstance(caught, WaitingForPerson):
+                    error = f"{phase_facts.WAITS}: {error}"
+                else:
+                    self._failed = self._failed or f"{name}: {error}"
                 raise
             finally:
                 rollout.listeners.remove(heard.append)
@@ -149,15 +152,7 @@ class PrefectConductor:
 
         def guarded() -> State[Any] | None:
             began.append(True)
-            try:
-                body()
-            except Cancelled as cancelled:
-                raised.append(cancelled)
-                return states.Cancelled(message=str(cancelled))
-            except BaseException as caught:
-                raised.append(caught)
-                raise
-            return None
+            return _heeded(body, raised)
 
         state: State[Any] | None = None
         if self._makes_tasks:
@@ -179,3 +174,19 @@ class PrefectConductor:
     def _fell_out(self, why: str) -> None:
         self._makes_tasks, self.untold = False, f"Prefect {why}"
         log.warning("goes on without Prefect's tasks", reason=self.untold)
+
+
+def _heeded(body: Callable[[], None], raised: list[BaseException]) -> State[Any] | None:
+    """Run *body*; what it raises is kept, and shows as what it is: somebody's wish to stop, a wait for a person, or a failure."""
+    try:
+        body()
+    except Cancelled as cancelled:
+        raised.append(cancelled)
+        return states.Cancelled(message=str(cancelled))
+    except WaitingForPerson as waiting:
+        raised.append(waiting)
+        return states.Cancelled(name="Waiting", message=str(waiting))  # no failure, and not done
+    except BaseException as caught:
+        raised.append(caught)
+        raise
+    return None

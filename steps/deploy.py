@@ -156,13 +156,13 @@ def prepared_to_go_back(rollout: Rollout) -> None:
         WaitingForPerson: nobody has confirmed it and no way leads back without a person.
     """
     if v1_may_live(rollout) and not comes_back_by_itself(rollout, PHASE, rollout.plan.deploy.rollback_command, "v0"):
-        _confirmed(rollout, V0_IS_BACK, f"rollout rollback {rollout.plan.called} … --deployed-by NAME, or --set "
-                                        "deploy.rollback_command='…'")
+        _confirmed(rollout, V0_IS_BACK, "the same rollback once more with --deployed-by NAME, or with --set "
+                                        "deploy.rollback_command='COMMAND'")
 
 
 def _backward(rollout: Rollout) -> Outcome:
     take_back(rollout, PHASE, rollout.plan.deploy.rollback_command, "v0", V0_IS_BACK,
-              f"rollout rollback {rollout.plan.called} … --deployed-by NAME")
+              "the same rollback once more with --deployed-by NAME")
     rollout.ledger.set_phase(PHASE, "undone")
     return Outcome.DONE
 

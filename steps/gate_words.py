@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from steps.approvals import APPROVAL, APPROVED, OPENED, REJECTED, TOLD, UNREADY, WAITING, Gate
+from steps.approvals import APPROVAL, APPROVED, OPENED, REJECTED, TOLD, UNDECIDED, UNREADY, WAITING, Gate
 from steps.phase import Phase
+
+PASSED = "passed"
 
 
 def calls(phase: Phase, needs: str, plan: str, *, unready: bool) -> list[str]:
@@ -31,6 +33,18 @@ def told(gate: Gate, plan: str) -> dict[str, Any]:
             "calls": calls(gate.phase, gate.needs, plan, unready=bool(gate.detail.get("unready"))) if gate.state == WAITING else []}
 
 
+def all_told(gates: list[Gate], begun: set[Phase], plan: str) -> list[dict[str, Any]]:
+    """*gates* as a report tells them: one that still waited as its phase was gone through otherwise does not look as if it waited now."""
+    found = []
+    for gate in gates:
+        row = told(gate, plan)
+        later = any(other.phase is gate.phase and other.state == OPENED and other.number > gate.number for other in gates)
+        if gate.state in UNDECIDED and (later or gate.phase in begun):
+            row |= {"state": PASSED, "until": None, "calls": []}
+        found.append(row)
+    return found
+
+
 def in_words(gate: dict[str, Any]) -> str:
     """One line for what :func:`told` tells."""
     asked = f"asked by {', '.join(dict.fromkeys(gate['asked_by']))}"
@@ -39,6 +53,8 @@ def in_words(gate: dict[str, Any]) -> str:
         return f"waits for {'an approval' if gate['needs'] == APPROVAL else 'its time'}, {asked}{opens}; until {gate['until']}"
     why = f": {gate['answered_why']}" if gate["answered_why"] else ""
     by = f" by {gate['answered_by']}" if gate["answered_by"] and (why or gate["needs"] == APPROVAL) else ""
+    if gate["state"] == PASSED:
+        return f"passed otherwise, {asked}; the phase has begun without it"
     if gate["state"] == OPENED:
         return f"{'approved' + by + why if why else 'open'}, {asked}; the phase has begun"
     return f"{gate['state']}{by}{why}, {asked}"

@@ -28,7 +28,8 @@ def same_plan(rollout: Rollout) -> None:
     differing = plan_differences(rollout)
     if differing:
         raise WrongUsage(f"plan {rollout.plan.id}", f"differs in {', '.join(differing)} from the one this table began with",
-                         "use the first plan's text and settings; or go back with `rollout rollback … --to v0 --drop-added` and start anew")
+                         "use the first plan's text and settings; or go back by it, `rollout rollback PLAN --to v0 --drop-added`, and "
+                         "start anew")
 
 
 def refuse_other_plans(rollout: Rollout) -> None:

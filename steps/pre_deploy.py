@@ -110,7 +110,7 @@ def _first_pass(rollout: Rollout) -> Outcome:
         if left.count:
             raise Stopped(f"table {rollout.table}", f"was without sync triggers while both generations were alive, and {left.count} "
                           f"rows differ (keys: {', '.join(left.keys)})", "which side is right cannot be known; correct those rows, or "
-                          "`rollout rollback … --to v0` and run again to let the old side decide")
+                          f"`rollout rollback {rollout.plan.called} --to v0` and run again to let the old side decide")
         rollout.ledger.start_pass(FIRST_PASS)
         rollout.ledger.end_sweep(FIRST_PASS, finished=True)
         return Outcome.DONE

@@ -51,6 +51,7 @@ def status(plan: PlanName, database_url: DatabaseUrl = None, settings: Settings 
             end.say(f"not as the contract says: {deviation}")
         _say_gates(end, [*now["gates"], *now["gates_closed"]])
         _say_left(end, now)
+        _say_last_run(end, now)
         for row in now["passes"]:
             end.say(passing.told(row))
         if now["parity_watch"]:
@@ -69,6 +70,15 @@ def _say_gates(end: Ending, gates: list[dict[str, Any]]) -> None:
         end.say(f"gate of {gate['phase']}: {one_line(gate_words.in_words(gate))}; asked at {gate['since']}")
         for line in [*gate["reasons"], *gate["calls"]] if gate["state"] == approvals.WAITING else []:
             end.say(f"  {line}")
+
+
+def _say_last_run(end: Ending, now: dict[str, Any]) -> None:
+    """How the last run ended, where it did not end well and nobody is at work."""
+    last, owner = now["last_run"], now["working_on_it"]
+    if last and last["exit_code"] != 0 and not (owner and owner["alive"]):
+        ended = f"exit {last['exit_code']} at {last['ended_at']}" if last["ended_at"] else "never ended (killed?)"
+        why = one_line(last["outcome"] or "-")
+        end.say(f"last run: {last['verb']} by {one_line(last['actor'])} of {last['started_at']}, {ended}: {why}")
 
 
 def _say_left(end: Ending, now: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from flows import again, hearing, reopening
 from flows.one_at_a_time import still_asks
 from flows.params import Through
+from flows.report import audit_trail, text
 from steps import approvals, expiry
 from steps.approvals import TIME
 from steps.errors import ApprovalMissing, GateClosed, Refused, Rejected
@@ -125,6 +126,20 @@ def test_an_answer_after_the_phase_was_begun_without_it_changes_nothing_and_says
     assert (yes.outcome, "the phase has begun without it" in yes.said) == ("nothing to do", True)
     assert (no.outcome, "takes nothing back" in no.said) == (approvals.LATE, True)
     assert trail(stage) == ["waiting", "not counted"]
+
+
+def test_a_report_shows_no_question_as_waiting_whose_phase_was_gone_through_otherwise(stage: Stage) -> None:
+    gated(stage, "approve = ['deploy']")
+    with pytest.raises(ApprovalMissing):
+        run(stage)
+    waits = audit_trail(rollout(stage).ledger)["gates"]
+    gated(stage, "")
+    run(stage, by="dora")
+
+    (gate,) = audit_trail(rollout(stage).ledger)["gates"]
+
+    assert ([one["state"] for one in waits], gate["state"], gate["calls"], gate["until"]) == (["waiting"], "passed", [], None)
+    assert "passed otherwise, asked by ann; the phase has begun without it" in text(audit_trail(rollout(stage).ledger))
 
 
 def test_a_gate_of_time_says_that_nobody_has_to_approve_it(stage: Stage) -> None:

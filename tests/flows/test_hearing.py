@@ -197,3 +197,19 @@ def test_a_run_that_stood_on_what_was_taken_back_is_not_resumed(stage: Stage) ->
     assert (reopened(stage), trail(stage, "backfill"), states(stage)["deploy"]) == ([], ["waiting", "withdrawn"], "undone")
     stage.app.run("DELETE FROM _rollout_event WHERE outcome = 'withdrawn'")  # as a way back that a failure began leaves it
     assert reopened(stage) == []
+
+
+def test_a_word_that_v1_is_out_is_on_record_though_everything_was_taken_back_meanwhile(serving: Serving, stage: Stage) -> None:
+    gated(stage, "", how="manual")
+    flow_run = serving.begun(through="deploy")
+    serving.suspended(flow_run)
+    request = RollbackRequest(plan=str(stage.folder), by="carl", reason="CHG-1", to=Target.V0)
+    actions.rollback(rollout(stage, "carl", deployed_by="carl"), request, PlainConductor())
+
+    assert serving.answer(flow_run, confirmed_by="dora", note="V1 is out on all pods").status.value == "ACCEPT"
+
+    state = serving.ended(flow_run)
+    assert (state.name, "was away while carl took" in state.message) == ("Refused", True)
+    said = stage.app.rows("SELECT outcome, detail->>'$.by', detail->>'$.note' FROM _rollout_event WHERE step = 'confirmation'")
+    assert said == [("too late", "dora", "V1 is out on all pods")]
+    assert (states(stage), stage.app.triggers()) == (BACK, [])
