@@ -137,7 +137,7 @@ def _next_gate(gate: dict[str, Any], called: str) -> str:
 def _next_phase(entry: dict[str, Any], called: str) -> str:
     again = f"rollout run {called}" + (" --through cleanup" if entry["phase"] == Phase.CLEANUP.value else "")
     if entry["state"] == "waiting":
-        return f"a person: {entry['detail'].get('remedy', '')}"
+        return f"{entry['detail'].get('reason') or 'a person'}; {entry['detail'].get('remedy', '')}"
     if entry["state"] == "going back":
         return f"{entry['phase']} is half-way back: the same rollback again"
     if entry["state"] == "cooling":
