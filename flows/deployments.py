@@ -90,6 +90,7 @@ def _told(request: Request, action: Callable[[Rollout, PrefectConductor], action
 
     def alone(rollout: Rollout) -> actions.Result:
         forward = isinstance(request, RunRequest)
+        hearing.catch_up(rollout)
         if gates.in_deployment():
             _hear(rollout, conduct, forward=forward)
         if isinstance(request, RunRequest | RollbackRequest):

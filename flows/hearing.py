@@ -7,8 +7,9 @@ Its gate may be passed, void or gone from the plan by then, so that nothing else
 from __future__ import annotations
 
 from typing import Any, NoReturn
+from uuid import UUID
 
-from flows import cockpit, visits
+from flows import api, cockpit, visits
 from flows.gate_forms import Approval, Decision, form_of
 from steps import approvals, approving, cleanup_conditions, meanwhile
 from steps.approvals import APPROVAL, APPROVED, LATE, NOT_COUNTED, REJECTED, RESUMED, TOLD, UNREADY, WAITING, WITHDRAWN, Gate
@@ -19,7 +20,7 @@ from steps.rollout import Rollout
 
 cockpit.prepare()
 
-from prefect.input import filter_flow_run_input, keyset_from_base_key  # noqa: E402  # only after the settings above
+from prefect.input import Keyset, filter_flow_run_input, keyset_from_base_key  # noqa: E402  # only after the settings above
 
 MOST = 50
 IN_PREFECT = "a person in Prefect"
@@ -53,10 +54,40 @@ def heard(rollout: Rollout, flow_run: str | None, *, forward: bool) -> None:
                       "begin a new run if it is to go forward again; nothing was done")
 
 
+def catch_up(rollout: Rollout) -> None:
+    """
+    Put on record what was answered in Prefect's forms and that no run has heard yet, since none of them has come back: so that it counts
+    for whoever answers or begins next. Who may not answer is left to the run that asked. Best effort; raises nothing.
+    """
+    waiting = [gate for gate in approvals.alive(rollout) if gate.needs == APPROVAL and gate.flow_runs]
+    if not waiting or not api.address() or api.why_not():
+        return
+    here = rollout.ledger.run_id
+    for gate, flow_run in [(one, flow_run) for one in waiting for flow_run in one.flow_runs]:
+        try:
+            answer: Any = form_of(gate.phase, gate.needs).load(_keys(gate), flow_run_id=UUID(flow_run))
+            if not _on_record(rollout, gate, answer):
+                approving.answer(rollout, gate.phase, answer.approver, answer.reason, approve=answer.decision is not Decision.REJECT,
+                                 unmet=cleanup_conditions.unmet, accepted=_accepted(answer), gate_id=gate.id)
+        except Exception:  # noqa: BLE001, S112  # there is none, Prefect does not say it, or it may not count
+            continue
+        finally:
+            rollout.ledger.run_id = here
+
+
+def _keys(gate: Gate) -> Keyset:
+    return keyset_from_base_key(f"suspended-{gate.id}")
+
+
+def _accepted(answer: Approval) -> frozenset[str]:
+    """What the asker accepts is not the approver's."""
+    return frozenset({UNREADY} if getattr(answer, "although_unready", False) else ())
+
+
 def _take(rollout: Rollout, gate: Gate, flow_run: str | None) -> None:
     """The form's answer at *gate*, once; none where it was resumed otherwise, or Prefect cannot say now and is asked by the gate itself."""
     try:
-        answer: Any = form_of(gate.phase, gate.needs).load(keyset_from_base_key(f"suspended-{gate.id}"))
+        answer: Any = form_of(gate.phase, gate.needs).load(_keys(gate))
     except Exception:  # noqa: BLE001  # there is none, or Prefect does not say it
         return
     rollout.ledger.run_id = gate.run_id
@@ -101,12 +132,11 @@ def answered(rollout: Rollout, phase: Phase, gate_id: str, answer: Approval, flo
     Raises:
         Rejected: a no. This run, which asked, does nothing more.
     """
-    accepted = frozenset({UNREADY} if getattr(answer, "although_unready", False) else ())  # what the asker accepts is not the approver's
     rejects = answer.decision is Decision.REJECT
     late = ""
     try:
         said = approving.answer(rollout, phase, answer.approver, answer.reason, approve=not rejects, unmet=cleanup_conditions.unmet,
-                                accepted=accepted, gate_id=gate_id)
+                                accepted=_accepted(answer), gate_id=gate_id)
         late = said.said if said.outcome == LATE else ""
     except Refused as refused:
         late = f"{refused.subject} {refused.reason}"

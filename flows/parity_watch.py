@@ -22,7 +22,7 @@ cockpit.prepare()
 from prefect import flow  # noqa: E402  # only after the settings above
 from prefect.client.schemas.objects import State  # noqa: E402
 
-from flows import one_at_a_time, reopening  # noqa: E402
+from flows import hearing, one_at_a_time, reopening  # noqa: E402
 from flows.deployments import _told  # noqa: E402  # how every flow of ours ends
 
 
@@ -44,6 +44,7 @@ def _looked(rollout: Rollout, request: WatchRequest, conduct: PrefectConductor) 
         seen = watch(rollout, request, conduct)
     finally:
         with suppress(RolloutError):  # what the look has to say matters more, and the next one tries again
+            hearing.catch_up(rollout)
             did += reopening.withdraw(rollout)
             did += [f"flow run {one} goes on, since its time has come" for one in reopening.reopen(rollout)]
             reopening.visit_again(rollout)

@@ -68,6 +68,7 @@ def resume(plan: PlanName, reason: Because, by: By = "", database_url: DatabaseU
 
 def _answer(request: Request, database: Target, phase: Through, end: Ending, *, yes: bool) -> None:
     with actions.desk(request, database) as desk, _told(desk):
+        _catch_up(desk)
         said = approving.answer(desk, phase.phase, request.by, request.reason, approve=yes, unmet=cleanup_conditions.unmet,
                                 accepted=desk.accepted)
         asked = {gate.id: gate for gate in approvals.read(desk.ledger)}
@@ -89,6 +90,14 @@ def _answer(request: Request, database: Target, phase: Through, end: Ending, *, 
     goes_on = bool(said.gate.flow_runs) and (decided or not yes) and _tell(end, said.gate.flow_runs, answer)
     if decided and not goes_on:
         end.say(f"run the same command again, or `rollout resume {desk.plan.called} --reason WHY`")
+
+
+def _catch_up(desk: Rollout) -> None:
+    """What somebody has answered in Prefect already comes first."""
+    if any(gate.flow_runs for gate in approvals.undecided(desk)):
+        from flows import hearing  # noqa: PLC0415  # importing Prefect takes seconds
+
+        hearing.catch_up(desk)
 
 
 def _told(desk: Rollout) -> AbstractContextManager[None]:

@@ -8,7 +8,7 @@ import pytest
 
 from flows import actions, hearing, reopening
 from flows.conductor import PlainConductor
-from flows.gate_forms import CleanupApproval, Decision
+from flows.gate_forms import Approval, CleanupApproval, Decision
 from flows.params import RollbackRequest, RunRequest, Target, Through
 from steps import plan_loader
 from steps.errors import ApprovalMissing, GateClosed, Refused, Rejected
@@ -213,3 +213,24 @@ def test_a_word_that_v1_is_out_is_on_record_though_everything_was_taken_back_mea
     said = stage.app.rows("SELECT outcome, detail->>'$.by', detail->>'$.note' FROM _rollout_event WHERE step = 'confirmation'")
     assert said == [("too late", "dora", "V1 is out on all pods")]
     assert (states(stage), stage.app.triggers()) == (BACK, [])
+
+
+def test_a_no_in_the_form_counts_before_the_run_has_heard_it(serving: Serving, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    gated(stage, ASKED)
+    with pytest.raises(ApprovalMissing):
+        in_flow_run(stage, "00000000-0000-0000-0000-000000000001", Through.DEPLOY)
+    form = Approval(decision=Decision.REJECT, approver="carl", reason=NO)
+    heard_of: list[str] = []
+
+    def load(_cls: Any, _keys: Any, flow_run_id: Any = None) -> Approval:
+        heard_of.append(str(flow_run_id))
+        return form
+
+    monkeypatch.setattr(Approval, "load", classmethod(load))
+    for _ in range(2):
+        hearing.catch_up(rollout(stage))
+
+    assert (trail(stage), noes(stage)) == (["waiting", "rejected"], [("rejected", "carl")])
+    assert heard_of == ["00000000-0000-0000-0000-000000000001"]  # what is decided is not asked for again
+    with pytest.raises(Refused, match="was rejected"):
+        answered(stage)

@@ -81,6 +81,14 @@ def test_an_error_is_the_result_and_the_step_it_came_from_is_named() -> None:
     assert facts_of(trail, 0, 0, error="cancelled by SIGINT").result.startswith("Cancelled")
 
 
+def test_who_waits_for_a_person_has_not_failed() -> None:
+    why = "deploy: a person has to confirm; then call: rollout run p"
+
+    facts = phase_facts.of("deploy", "forward", [], error=f"{phase_facts.WAITS}: {why}")
+
+    assert (facts.ended, facts.result) == ("waits for a person", f"Waits for a person: {why}")
+
+
 def test_what_only_stands_beside_the_work_makes_no_phase() -> None:
     trail = Trail()
     trail.run(0, 5)
