@@ -14,7 +14,7 @@ from flows import lives, phase_facts, phase_page, planned
 from flows.charts.pace import paces
 from flows.charts.parity import parity
 from flows.charts.timeline import timeline
-from flows.markdown import Page, code, fenced, image, table, words
+from flows.markdown import Page, code, fenced, image, item, table, words
 from flows.phase_facts import Row
 from flows.report import audit_trail
 from flows.standing import standing
@@ -28,6 +28,7 @@ from steps.phase import Phase
 from steps.rollout import Rollout
 
 BACK = "rollback of "
+NO_KEY = "-"
 LOOKS_AT_ROWS = frozenset({"verify", "shadow_write", "watch"})
 
 
@@ -84,7 +85,14 @@ def of_findings(findings: Sequence[Finding | Mapping[str, object]], accepted: fr
     """Findings as rows of a table artifact, texts only."""
     return [{"severity": "accepted" if row["severity"] == "refuse" and row["accept"] in accepted else f"{row['severity']}",
              "check": f"{row['check']}", "subject": f"{row['subject']}", "what": f"{row['what']}", "remedy": f"{row['remedy']}",
-             "accept key": f"{row['accept'] or '-'}"} for row in (f if isinstance(f, Mapping) else vars(f) for f in findings)]
+             "accept key": f"{row['accept'] or NO_KEY}"} for row in (f if isinstance(f, Mapping) else vars(f) for f in findings)]
+
+
+def listed(finding: Mapping[str, str]) -> str:
+    """One row of :func:`of_findings` as an item of a list, which can be read on a page of any width."""
+    key = finding["accept key"]
+    return item(f"**{words(finding['severity'])}: {words(finding['check'])}**, {words(finding['subject'])}: {words(finding['what'], 1500)}",
+                f"Remedy: {words(finding['remedy'], 1500)}", *([f"Accept key: {code(key)}"] if key != NO_KEY else []))
 
 
 def of_plan(rollout: Rollout, phases: Sequence[Phase], findings: Sequence[dict[str, str]], *, back: bool) -> tuple[str, str]:
@@ -93,8 +101,7 @@ def of_plan(rollout: Rollout, phases: Sequence[Phase], findings: Sequence[dict[s
     purposes = phase_facts.WAY_BACK if back else phase_facts.PURPOSE
     page.part("Phases", table(("phase", "what for"), [(phase_facts.phase_name(phase.value, "back" if back else "forward"),
                                                        purposes[phase.value]) for phase in phases]), "lines")
-    page.part("Findings", table(tuple(findings[0]), [tuple(row.values()) for row in findings]) if findings
-              else ["None: the checks found nothing to say."], "findings")
+    page.part("Findings", [listed(row) for row in findings] or ["None: the checks found nothing to say."], "findings")
     if not back:
         with suppress(RolloutError):
             _statements(page, planned.document(rollout), phases)
