@@ -90,6 +90,8 @@ def test_the_page_of_a_look_that_found_something_says_so_and_so_does_the_soak(se
     page = left["small-parity-watch"]
     assert "**Parity is lost: 1 rows differ. 2 rows looked at.**" in page["data"]
     assert "| ended | parity lost |" in page["data"]
+    assert "| took | " in page["data"]
+    assert "| took | 0 ms " not in page["data"]
     assert page["description"] == f"Parity is lost: 1 rows differ. 2 rows looked at. Table {served.target.schema}.job"
     assert "not over while parity is lost" in left["small-soak-progress"]["description"]
     assert {f"table:{served.target.schema}.job", "plan:small", "look"} <= set(tags)
