@@ -48,6 +48,19 @@ def test_a_run_tells_its_findings_as_the_check_does_and_hostile_ones_stay_texts(
     assert "None: the checks found nothing to say." in run_pages.of_plan(desk, [Phase.PRE_DEPLOY], [], back=True)[0]
 
 
+def test_what_a_run_will_do_and_did_stands_in_lists_and_its_sentences_are_whole(desk: Rollout, begun: App) -> None:
+    plan, _ = run_pages.of_plan(desk, list(Phase), [], back=False)
+    [run] = desk.ledger.runs()
+    desk.ledger.run_id = run["run_id"]
+    summary, _ = run_pages.of_run(desk, "run", 0, "done", {"4. verify": "../artifact/7"})
+
+    assert "- **1. pre_deploy**: Give the table what the new application needs while the old one keeps working: columns, indexes, " in plan
+    assert "|" not in plan.partition("## SQL, in order")[0]
+    assert "- **[4. verify](../artifact/7)**, done, took " in summary
+    assert ": Done: 9 rows looked at, 5 smoke queries, nothing wrong.\n" in summary
+    assert "- **5. shadow_write**, done, took " in summary
+
+
 def test_too_many_findings_are_cut_between_two_of_them_and_counted(desk: Rollout) -> None:
     many = [Finding("statuses", "refuse", "column Job.status", "x" * 1000, "y" * 1000, "null-statuses")] * 100
     page = look_pages.check_page(desk, many)
@@ -70,3 +83,4 @@ def test_each_step_of_plan_and_rehearsal_is_an_item_with_both_ways(desk: Rollout
         assert not [line for line in lines if line.startswith("|")]
     assert rehearsal.count("  Forward, ") == rehearsal.count("  Back, ") > 5
     assert "**sync triggers and canary**" in plan
+    assert "- **010_widen_job_type**, one hold: COPY, about " in run_pages.of_plan(desk, list(Phase), [], back=False)[0]
