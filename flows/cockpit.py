@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from typing import Any
 
 import structlog
@@ -52,7 +53,9 @@ def log_to(stream: Any = None, *, level: int = logging.INFO) -> None:
     for handler in [h for h in logger.handlers if getattr(h, "_rollout", False)]:
         logger.removeHandler(handler)
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    formatter = logging.Formatter("%(asctime)s %(message)s", "%H:%M:%SZ")
+    formatter.converter = time.gmtime  # the ledger's zone, wherever whoever reads it sits
+    handler.setFormatter(formatter)
     handler.setLevel(level)
     handler._rollout = True  # type: ignore[attr-defined]  # noqa: SLF001  # marks our own, so that a second call replaces it
     logger.addHandler(handler)

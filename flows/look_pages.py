@@ -1,4 +1,8 @@
-"""The pages that `check`, `plan` and `rehearse` leave in the Prefect UI: the answer first, tables next, SQL last."""
+"""
+The pages that `check`, `plan` and `rehearse` leave in the Prefect UI: the answer first, lists next, SQL last.
+
+Lists, since the page has little more than half of the window: a table of many columns runs under Prefect's sidebar, or is a tower of words.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,12 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from flows import planned
-from flows.markdown import Page, fenced, table, words
+from flows.markdown import Page, fenced, item, words
+from flows.run_pages import listed, of_findings
+from flows.visible import duration
 from steps.checks import Finding
 from steps.rehearsal import Rehearsed
 from steps.rollout import Rollout
-
-STEPS = ("step", "algorithm", "rebuilds", "others meet", "estimate, ms", "basis", "together with", "way back")
-CLIMBED = ("step", "way", "algorithm", "rebuilds", "others meet", "goes", "estimate, ms", "basis")
-NUMBERS = frozenset({"estimate, ms"})
 
 
 def check_page(desk: Rollout, found: Sequence[Finding]) -> str:
@@ -22,12 +24,10 @@ def check_page(desk: Rollout, found: Sequence[Finding]) -> str:
     stopping = [finding for finding in found if finding.stops(desk.accepted)]
     page.add("", f"**{len(stopping)} refuse, {len(found) - len(stopping)} to know.** " + (
         "A rollout now would be refused before it touches anything." if stopping else "Nothing stands in the way of a rollout."))
-    columns = ("answer", "check", "object", "found", "remedy", "acknowledged with")
     for title, some in (("What refuses", stopping), ("To know", [finding for finding in found if finding not in stopping])):
-        rows = [(_answer(finding, desk.accepted), finding.check, finding.subject, finding.what, finding.remedy, finding.accept or "–")
-                for finding in some]
-        head, lines = table(columns, rows)[:2], table(columns, rows)[2:]
-        page.part(title, lines, "findings", head=head)
+        rows = [row | {"severity": _answer(finding, desk.accepted)}
+                for row, finding in zip(of_findings(some, desk.accepted), some, strict=True)]
+        page.part(title, [listed(row) for row in rows], "findings")
     return str(page)
 
 
@@ -42,10 +42,9 @@ def plan_page(desk: Rollout, document: dict[str, Any]) -> str:
     page = _page(desk, "plan", "rollout plan {} --sql")
     page.add("", f"The table stands on stair {document['stair']} of {document['stairs']} (pre_deploy ends at "
              f"{document['pre_deploy_stairs']}) and has about {document['rows_estimated']:,} rows. Nothing was changed.")
-    rows = [row for number, group in enumerate(document["groups"], 1) for row in _group(group, f"hold {number}")]
-    rows += [row for group in document["cleanup"] for row in _group(group, "cleanup, when asked for")]
-    lines = table(STEPS, rows, numbers=NUMBERS)
-    page.part("Steps", lines[2:], "steps", head=lines[:2])
+    steps = [line for number, group in enumerate(document["groups"], 1) for line in _group(group, f"hold {number}")]
+    steps += [line for group in document["cleanup"] for line in _group(group, "cleanup, when asked for")]
+    page.part("Steps", steps, "steps")
     first_pass = document["first_pass_estimate"]
     if first_pass:
         page.add("", f"First pass over the rows: about {first_pass['estimate_ms'] / 1000:,.1f} s ({words(first_pass['basis'])})")
@@ -53,14 +52,18 @@ def plan_page(desk: Rollout, document: dict[str, Any]) -> str:
     return str(page)
 
 
-def _group(group: dict[str, Any], hold: str) -> list[tuple[object, ...]]:
-    rows: list[tuple[object, ...]] = [
-        (step["step"], planned.algorithm(step), planned.REBUILDS[step["rebuilds"]], planned.met(step), f"{step['estimate_ms']:,.0f}",
-         step["basis"], hold if group["in_one_hold"] else "alone", f"{step['back']['algorithm']}, {step['back']['estimate_ms']:,.0f} ms")
-        for step in group["steps"]]
-    if group["sync"]:
-        rows.append(("sync triggers and canary", "", "", planned.MEETS["metadata"], "", "", hold, ""))
-    return rows
+def _group(group: dict[str, Any], hold: str) -> list[str]:
+    together = hold if group["in_one_hold"] else "alone"
+    steps = [item(f"**{words(step['step'])}**, {together}", f"Forward: {_way(step, planned.met(step))}",
+                  f"Back: {words(planned.algorithm(step['back']))}, about {duration(step['back']['estimate_ms'] / 1000)}")
+             for step in group["steps"]]
+    return steps + ([item(f"**sync triggers and canary**, {hold}", f"others meet: {planned.MEETS['metadata']}")] if group["sync"] else [])
+
+
+def _way(way: dict[str, Any], met: str) -> str:
+    """How a step goes one way, what others meet meanwhile, and how long it may take."""
+    return words(f"{planned.algorithm(way)}, about {duration(way['estimate_ms'] / 1000)} ({way['basis']}); "
+                 f"rebuilds: {planned.REBUILDS[way['rebuilds']]}; others meet: {met}")
 
 
 def rehearsal_page(desk: Rollout, rehearsed: Rehearsed, steps: list[dict[str, Any]]) -> str:
@@ -70,11 +73,9 @@ def rehearsal_page(desk: Rollout, rehearsed: Rehearsed, steps: list[dict[str, An
     if rehearsed.sample:
         page.add("", f"{rehearsed.sample.rows} sampled rows went up and came back; the first pass changed "
                  f"{rehearsed.sample.changed} of them.")
-    rows = [(step["step"] if side == "up" else "", way, planned.algorithm(step[side]), planned.REBUILDS[step[side]["rebuilds"]],
-             planned.MEETS[step[side]["locks"]], "alone" if step[side]["alone"] else "in a hold", f"{step[side]['estimate_ms']:,.0f}",
-             step[side]["basis"]) for step in steps for side, way in (("up", "forward"), ("down", "back"))]
-    lines = table(CLIMBED, rows, numbers=NUMBERS)
-    page.part("As the server took each step", lines[2:], "ways", head=lines[:2])
+    page.part("As the server took each step", [item(f"**{words(step['step'])}**", *(
+        f"{way}, {'alone' if step[side]['alone'] else 'in a hold'}: {_way(step[side], planned.MEETS[step[side]['locks']])}"
+        for side, way in (("up", "Forward"), ("down", "Back")))) for step in steps], "steps")
     page.part("Notes", [f"- {words(note)}" for note in rehearsed.notes], "notes")
     return str(page)
 

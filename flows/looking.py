@@ -22,6 +22,7 @@ from prefect import flow  # noqa: E402  # only after the settings above
 from prefect.client.schemas.objects import State  # noqa: E402
 from prefect.states import Completed, Failed  # noqa: E402
 
+from flows import one_at_a_time  # noqa: E402
 from flows.artifacts import key_of  # noqa: E402
 from flows.deployments import cancelled_state, database_of, failed_state  # noqa: E402
 from flows.tasks import PrefectConductor  # noqa: E402
@@ -35,6 +36,7 @@ def _shown(kind: str, request: LookRequest, look: Look) -> State[Any]:
     conduct = PrefectConductor()
     try:
         with actions.desk(request.asked(), database_of(request.database)) as desk:
+            one_at_a_time.tag(desk, one_at_a_time.LOOK)
             page, state = conduct.task(kind, lambda: look(desk))
             conduct.artifacts.page(key_of(desk.plan.id, kind), lambda: (page, f"{kind} of {desk.plan.id}"))
     except RolloutError as error:

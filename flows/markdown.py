@@ -44,6 +44,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: 
     return head + [f"| {' | '.join(words('' if cell is None else cell) for cell in row)} |" for row in rows]
 
 
+def item(*lines: str) -> str:
+    """One item of a list, each of its *lines* on a line of its own. Nothing is escaped here."""
+    return "- " + "  \n  ".join(lines)
+
+
 def image(alt: str, uri: str) -> str:
     """A picture in the page itself. Prefect's UI shows `data:` URIs here; its image artifact would print the whole URI below (3.9.1)."""
     return f"![{words(alt, 1000)}]({uri})"

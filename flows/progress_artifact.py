@@ -7,6 +7,7 @@ The UI shows "Progress: N %" and the description under it (3.9.1).
 from __future__ import annotations
 
 import contextvars
+import math
 import threading
 from collections.abc import Callable
 from datetime import datetime
@@ -40,13 +41,18 @@ class _Kept:
         return self._gave_up or bool(self._telling and self._telling.is_alive())
 
     def tell(self, percent: float, description: str, wait_s: float = 0.0) -> None:
-        """Tell it, waiting for that at most *wait_s*; nothing while the last one is still on its way, for which *wait_s* is waited, too."""
+        """
+        Tell it, waiting for that at most *wait_s*; nothing while the last one is still on its way, for which *wait_s* is waited, too.
+
+        *percent* is told to one decimal, and never as more than it is: 100 is what is over.
+        """
         if self._telling and wait_s:
             self._telling.join(wait_s)
         if self.busy:
             return
         context = contextvars.copy_context()
-        self._telling = threading.Thread(target=lambda: context.run(self._tell, percent, words(description, 1000)), daemon=True)
+        told = math.floor(10 * percent) / 10
+        self._telling = threading.Thread(target=lambda: context.run(self._tell, told, words(description, 1000)), daemon=True)
         self._telling.start()
         self._telling.join(wait_s)
 

@@ -29,7 +29,7 @@ from steps import __version__, waits
 from steps.approvals import APPROVAL, APPROVED, OPENED
 from steps.errors import EXIT_CODES
 from steps.masking import mask
-from steps.phase import Phase
+from steps.phase import STANDS, Phase
 from steps.rollout import Rollout
 
 HERE = Path(__file__).with_suffix(".html")
@@ -70,10 +70,29 @@ def _verdict(trail: dict[str, Any], now: dict[str, Any]) -> dict[str, str]:
         return {"kind": kind, "sign": SIGNS[kind], "word": word, "why": "", "next": now["next"]}
     code = last["exit_code"]
     kind = "good" if code == 0 else "wait" if code == 4 else "bad"  # noqa: PLR2004
-    done = ", ".join(row["phase"] for row in now["phases"] if row["state"] == "done") or "no phase"
-    word = f"{last['verb']} done: {done} done" if code == 0 else f"{last['verb']}: {EXIT_CODES.get(code, 'ended')}"
-    return {"kind": kind, "sign": SIGNS[kind], "word": word[0].upper() + word[1:], "why": "" if code == 0 else last["outcome"] or "",
-            "next": now["next"]}
+    word = f"{last['verb']} done{_came_to(last, now)}" if code == 0 else f"{last['verb']}: {EXIT_CODES.get(code, 'ended')}"
+    why = last["outcome"] or "" if code else _failed_before(runs) if last["went_back"] else ""
+    return {"kind": kind, "sign": SIGNS[kind], "word": word[0].upper() + word[1:], "why": why, "next": now["next"]}
+
+
+def _came_to(last: dict[str, Any], now: dict[str, Any]) -> str:
+    """What is done after a run that ended well; after a way back what was undone, and apart from that what stands."""
+    states = {row["phase"]: row["state"] for row in now["phases"]}
+    if not last["went_back"]:
+        return f": {', '.join(phase for phase, state in states.items() if state == 'done') or 'no phase'} done"
+    stand = [phase if state == "done" else f"{phase} ({state})" for phase, state in states.items() if state in STANDS]
+    return f". Undone: {', '.join(back['phase'] for back in last['went_back'])}. What stands: {', '.join(stand) or 'nothing'}"
+
+
+def _failed_before(runs: Sequence[dict[str, Any]]) -> str:
+    """What failed in the last run forward: whoever reads that it was taken back well must see that, too."""
+    count, run = next(((number, run) for number, run in reversed(list(enumerate(runs, 1))) if run["verb"] == "run"), (0, None))
+    if run is None or run["exit_code"] == 0:
+        return ""
+    facts = [phase_facts.of(stretch[0]["phase"], "forward", stretch) for stretch in phase_facts.stretches(run["events"])
+             if stretch[0]["direction"] == "forward"]
+    failed = "; ".join(f"{one.name}: {one.result}" for one in facts if one.ended in ("fail", "failed"))
+    return f"Before that, run {count} by {run['actor']} failed. {failed}" if failed else ""
 
 
 def _gate(gate: dict[str, Any]) -> dict[str, str]:

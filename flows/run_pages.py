@@ -14,7 +14,7 @@ from flows import lives, phase_facts, phase_page, planned
 from flows.charts.pace import paces
 from flows.charts.parity import parity
 from flows.charts.timeline import timeline
-from flows.markdown import Page, code, fenced, image, table, words
+from flows.markdown import Page, code, fenced, image, item, table, words
 from flows.phase_facts import Row
 from flows.report import audit_trail
 from flows.standing import standing
@@ -28,6 +28,7 @@ from steps.phase import Phase
 from steps.rollout import Rollout
 
 BACK = "rollback of "
+NO_KEY = "-"
 LOOKS_AT_ROWS = frozenset({"verify", "shadow_write", "watch"})
 
 
@@ -84,17 +85,24 @@ def of_findings(findings: Sequence[Finding | Mapping[str, object]], accepted: fr
     """Findings as rows of a table artifact, texts only."""
     return [{"severity": "accepted" if row["severity"] == "refuse" and row["accept"] in accepted else f"{row['severity']}",
              "check": f"{row['check']}", "subject": f"{row['subject']}", "what": f"{row['what']}", "remedy": f"{row['remedy']}",
-             "accept key": f"{row['accept'] or '-'}"} for row in (f if isinstance(f, Mapping) else vars(f) for f in findings)]
+             "accept key": f"{row['accept'] or NO_KEY}"} for row in (f if isinstance(f, Mapping) else vars(f) for f in findings)]
+
+
+def listed(finding: Mapping[str, str]) -> str:
+    """One row of :func:`of_findings` as an item of a list, which can be read on a page of any width."""
+    key = finding["accept key"]
+    return item(f"**{words(finding['severity'])}: {words(finding['check'])}**, {words(finding['subject'])}: {words(finding['what'], 1500)}",
+                f"Remedy: {words(finding['remedy'], 1500)}", *([f"Accept key: {code(key)}"] if key != NO_KEY else []))
 
 
 def of_plan(rollout: Rollout, phases: Sequence[Phase], findings: Sequence[dict[str, str]], *, back: bool) -> tuple[str, str]:
     """What will happen, as page and line: phases, findings, and for a run every statement with its estimate."""
     page = _opened(rollout, "What this run will undo" if back else "What this run will do")
     purposes = phase_facts.WAY_BACK if back else phase_facts.PURPOSE
-    page.part("Phases", table(("phase", "what for"), [(phase_facts.phase_name(phase.value, "back" if back else "forward"),
-                                                       purposes[phase.value]) for phase in phases]), "lines")
-    page.part("Findings", table(tuple(findings[0]), [tuple(row.values()) for row in findings]) if findings
-              else ["None: the checks found nothing to say."], "findings")
+    direction = "back" if back else "forward"
+    page.part("Phases", [item(f"**{words(phase_facts.phase_name(phase.value, direction))}**: {words(purposes[phase.value])}")
+                         for phase in phases], "lines")
+    page.part("Findings", [listed(row) for row in findings] or ["None: the checks found nothing to say."], "findings")
     if not back:
         with suppress(RolloutError):
             _statements(page, planned.document(rollout), phases)
@@ -104,9 +112,9 @@ def of_plan(rollout: Rollout, phases: Sequence[Phase], findings: Sequence[dict[s
 def _statements(page: Page, document: dict[str, Any], phases: Sequence[Phase]) -> None:
     groups = [*(document["groups"] if Phase.PRE_DEPLOY in phases else []), *(document["cleanup"] if Phase.CLEANUP in phases else [])]
     steps = [(step, group) for group in groups for step in group["steps"]]
-    page.part("Schema steps", table(("step", "algorithm", "estimate, ms", "together with", "way back"), [
-        (step["step"], step["algorithm"], number(step["estimate_ms"]), group["name"].partition(":")[0], step["back"]["algorithm"])
-        for step, group in steps], numbers=frozenset({"estimate, ms"})) if steps else [], "steps")
+    page.part("Schema steps", [item(
+        f"**{words(step['step'])}**, {words(group['name'].partition(':')[0])}: {step['algorithm']}, about "
+        f"{duration(step['estimate_ms'] / 1000)}; back: {step['back']['algorithm']}") for step, group in steps], "steps")
     pass_ms = (document["first_pass_estimate"] or {}).get("estimate_ms")
     if pass_ms is not None and Phase.PRE_DEPLOY in phases:
         page.add("", f"First pass over about {number(document['rows_estimated'])} rows: about {duration(pass_ms / 1000)}.")
@@ -143,9 +151,9 @@ def _did(events: Sequence[Row], links: Mapping[str, str], planned_s: dict[str, f
     for stretch in phase_facts.stretches(events):
         facts = phase_facts.of(stretch[0]["phase"], stretch[0]["direction"], stretch, planned_s.get(stretch[0]["phase"]))
         name = words(facts.name)
-        rows.append(f"| {f'[{name}]({links[facts.name]})' if facts.name in links else name} | {facts.ended} | {duration(facts.actual_s)} | "
-                    f"{words(facts.result)} |")
-    return ["| phase | ended | took | result |", "|---|---|---|---|", *rows] if rows else ["Nothing."]
+        rows.append(item(f"**{f'[{name}]({links[facts.name]})' if facts.name in links else name}**, {words(facts.ended)}, took "
+                         f"{duration(facts.actual_s)}: {words(facts.result)}"))
+    return rows or ["Nothing."]
 
 
 def _decided(trail: dict[str, Any]) -> list[str]:

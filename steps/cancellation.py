@@ -53,6 +53,7 @@ class _Asked:
     raised: bool = False
     at_once: bool = False
     heeding: bool = False
+    untold: bool = False
     last_s: float = -PATIENCE_S
     enders: list[Callable[[], None]] = field(default_factory=list)
 
@@ -149,6 +150,16 @@ def at_once() -> Iterator[None]:
         _asked.at_once = False
 
 
+@contextmanager
+def untold() -> Iterator[None]:
+    """Whoever only watches has nothing that a stop would have to wait for: none is told."""
+    _asked.untold = True
+    try:
+        yield
+    finally:
+        _asked.untold = False
+
+
 def _mark(number: int, _frame: FrameType | None) -> None:
     """Takes no lock and writes nothing: it may come in the middle of anything. A second signal asks for nothing new."""
     if not _asked.by:
@@ -172,7 +183,7 @@ def _end_what_runs(ended: threading.Event) -> None:
     while not ended.wait(LOOK_EVERY_S):
         if not _asked.by or _asked.raised:
             continue
-        if not waited_s:
+        if not waited_s and not _asked.untold:
             log.warning("stopping at the next safe edge", asked_by=_asked.by)
         waited_s = _end_once(ended, waited_s)
 

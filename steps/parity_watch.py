@@ -72,10 +72,11 @@ def look(rollout: Rollout, budget_s: float) -> Look:
         writers = old_writers.look(rollout, window)
         found.old_writers, found.writers_unseen = list(writers.seen), list(writers.unseen)
         found.days_since = _days_since(rollout)
-        found.seconds = round(waits.now_s() - began, 1)
+        took_s = waits.now_s() - began
+        found.seconds = round(took_s, 1)
         now = {"at": clocks.now(rollout.session).server.isoformat(), **found.to_json()}
         found.conditions_unmet = unmet_after(rollout, now)
-        _on_record(rollout, found, None if disturbed else writers)
+        _on_record(rollout, found, None if disturbed else writers, took_s)
         return found
 
 
@@ -114,12 +115,12 @@ def _days_since(rollout: Rollout) -> dict[str, float]:
             for phase in (Phase.VERIFY, Phase.SHADOW_WRITE) if phase in phases}
 
 
-def _on_record(rollout: Rollout, found: Look, writers: Writers | None) -> None:
+def _on_record(rollout: Rollout, found: Look, writers: Writers | None, took_s: float) -> None:
     """The look, and once whenever cleanup's conditions begin or cease to hold."""
     by = {"by": rollout.person.actor, "why": rollout.person.reason}
     always = ("rows_examined", "differing", "complete", "drift", "old_writers", "conditions_unmet")
     detail = {name: value for name, value in vars(found).items() if value or name in always}
-    rollout.record(Event(Phase.SHADOW_WRITE.value, WATCH, found.outcome, rows=found.rows_examined,
+    rollout.record(Event(Phase.SHADOW_WRITE.value, WATCH, found.outcome, duration_ms=1000 * took_s, rows=found.rows_examined,
                          detail=detail | by | {FOR_THE_NEXT: writers.counters if writers else None}))
     hold = not found.conditions_unmet
     if hold != conditions_held(rollout):

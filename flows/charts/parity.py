@@ -21,12 +21,21 @@ WORDS = {"clean": "all agree", "found": "rows differ", "unclear": "could not loo
 
 @dataclass(frozen=True)
 class Look:
-    """One look: when, by what, what came of it (`clean`, `found`, `unclear`), and how many rows differ where that is known."""
+    """
+    One look: when, by what, what came of it (`clean`, `found`, `unclear`), and how many rows differ where that is known.
+
+    *failed*: what looked found something else than rows that differ, and so did not pass.
+    """
 
     at: datetime
     step: str
     verdict: str
     differing: int
+    failed: bool = False
+
+    @property
+    def words(self) -> str:
+        return f"the rows agree, and {self.step} failed all the same" if self.failed and self.verdict == "clean" else WORDS[self.verdict]
 
 
 def looks(events: Sequence[Row]) -> list[Look]:
@@ -41,8 +50,10 @@ def looks(events: Sequence[Row]) -> list[Look]:
             found.append(Look(datetime.fromisoformat(event["at"]), event["step"], verdict, differing))
         elif "verdict" in detail and event["outcome"] in ("pass", "fail", "inconclusive"):
             rows = [int(told[1]) for wrong in detail.get("wrong") or [] if (told := DISAGREE.match(str(wrong)))]
-            verdict = "found" if rows else "unclear" if event["outcome"] == "inconclusive" else "clean"  # what else failed is no parity
-            found.append(Look(datetime.fromisoformat(event["at"]), "verify", verdict, sum(rows)))
+            failed = event["outcome"] == "fail"
+            unseen = event["outcome"] == "inconclusive" or (failed and not event["row_count"])  # a schema that is wrong spares the rows
+            verdict = "found" if rows else "unclear" if unseen else "clean"  # what else failed is no parity
+            found.append(Look(datetime.fromisoformat(event["at"]), "verify", verdict, sum(rows), failed))
     return found
 
 
@@ -70,7 +81,7 @@ def parity(events: Sequence[Row]) -> Chart | None:
 
 
 def _draw(chart: Chart, look: Look, place: float, most: int) -> None:
-    told = f"{look.at:%Y-%m-%d %H:%M:%S}, {look.step}: {look.differing or ''} {WORDS[look.verdict]}"
+    told = f"{look.at:%Y-%m-%d %H:%M:%S}, {look.step}: {look.differing or ''} {look.words}"
     if look.verdict == "clean":
         chart.dot(place, LEVEL, "hold", told)
     elif look.verdict == "unclear":
@@ -90,4 +101,4 @@ def _fewer(seen: list[Look]) -> list[Look]:
 def _described(seen: list[Look], counts: dict[str, int]) -> str:
     last = seen[-1]
     told = ", ".join(f"{count} times {WORDS[verdict]}" for verdict, count in counts.items() if count)
-    return f"{len(seen)} looks at the rows: {told}. The last, {last.step} at {last.at:%Y-%m-%d %H:%M:%S}: {WORDS[last.verdict]}."
+    return f"{len(seen)} looks at the rows: {told}. The last, {last.step} at {last.at:%Y-%m-%d %H:%M:%S}: {last.words}."

@@ -54,11 +54,14 @@ class Ask:
 
 
 def progress_told(end: Ending) -> Callable[[Progress], None]:
-    """Progress as plain lines on a pipe, as a bar that moves on a terminal."""
+    """Progress as plain lines on a pipe, as a bar that moves on a terminal; now and then, and once more at the end of a pass."""
     last_s = [0.0]
+    last_end: list[object] = [None]
 
     def told(progress: Progress) -> None:
-        if waits.now_s() - last_s[0] < TELL_EVERY_S:
+        ended = (progress.name, progress.sweep, progress.rows_examined) if progress.ended else None
+        again, last_end[0] = ended == last_end[0], ended
+        if again if ended else waits.now_s() - last_s[0] < TELL_EVERY_S:
             return
         last_s[0] = waits.now_s()
         if end.console.is_terminal:

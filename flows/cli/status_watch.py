@@ -19,7 +19,7 @@ from flows.glance import Glance, Watched
 from flows.params import Request
 from flows.phase_facts import GATE, phase_name
 from flows.visible import duration, number, one_line
-from steps import passing, waits
+from steps import cancellation, passing, waits
 from steps.errors import ConnectionLost, Unreachable
 from steps.masking import mask
 from steps.phase import Phase
@@ -51,7 +51,7 @@ def follow(request: Request, database: Target, end: Ending, every_s: float, *, u
     A server that goes away is asked again; one that cannot be reached in the first place is an error.
     """
     view: View
-    with _live(end.console) if end.console.is_terminal else nullcontext(Lines(end.say)) as view:
+    with cancellation.untold(), _live(end.console) if end.console.is_terminal else nullcontext(Lines(end.say)) as view:
         try:
             while not _followed(request, database, view, every_s, until_idle=until_idle):
                 waits.sleep_s(every_s)
@@ -86,7 +86,7 @@ class Lines:
         self._event = -1
 
     def show(self, now: Glance) -> None:
-        stamp = f"{now.at:%H:%M:%S}"
+        stamp = f"{now.at:%H:%M:%SZ}"
         for key, state, text in _facts(now):
             if self.last.get(key) != state:
                 self.last[key] = state
@@ -193,7 +193,7 @@ def _event_line(event: dict[str, Any]) -> str:
     figures += [f"{event['row_count']} rows"] if event["row_count"] is not None else []
     said = [f" by {event['by']}"] if event.get("by") else []
     said += [f": {event['why']}"] if event.get("why") else []
-    return (f"{event['at']:%H:%M:%S} {phase_name(event['phase'], event['direction'])}: {event['step']}, {event['outcome']}"
+    return (f"{event['at']:%H:%M:%SZ} {phase_name(event['phase'], event['direction'])}: {event['step']}, {event['outcome']}"
             + (f" ({', '.join(figures)})" if figures else "") + ("".join(said) if event["step"] == GATE else ""))
 
 

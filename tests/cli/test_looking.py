@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,20 @@ def test_stdout_of_a_real_process_is_one_document_and_stderr_holds_the_rest(byst
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["exit_code"] == 0
     assert "rehearsed" in ended.stderr
+
+
+def test_log_lines_are_of_utc_wherever_one_sits_and_say_so(there: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Kathmandu")
+        time.tzset()
+        before = datetime.now(UTC).replace(microsecond=0)
+        said = there("rehearse", PLAN).err
+        after = datetime.now(UTC)
+    time.tzset()
+
+    stamps = re.findall(r"(?m)^(\d\d:\d\d:\d\d)Z \S", said)
+    assert stamps
+    assert {f"{before + timedelta(seconds=n):%H:%M:%S}" for n in range(int((after - before).total_seconds()) + 1)} >= set(stamps)
 
 
 def test_status_of_a_virgin_database_says_that_nothing_has_begun(there: Call) -> None:

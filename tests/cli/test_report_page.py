@@ -154,6 +154,25 @@ def test_weeks_of_a_rollout_that_went_back_once_tell_why_and_what_lies_between_t
     assert "between the runs" in lines
 
 
+def test_after_a_way_back_what_was_undone_and_what_stands_are_told_apart(here: Call, begun: App, tmp_path: Path) -> None:
+    assert here("rollback", PLAN, "shadow_write", "--no-prefect", "--by", "ann", "--reason", "not yet").code == 0
+
+    page = written(here, tmp_path)
+    assert "Rollback done. Undone: shadow_write. What stands: pre_deploy, deploy, backfill, verify Next:" in page.text
+
+
+def test_a_way_back_that_ends_well_tells_the_failed_verify_that_it_takes_back(here: Call, seeded: App, tmp_path: Path) -> None:
+    words = ("--no-prefect", "--by", "ann", "--reason", "it is due", *DEPLOYED, "--set", "verify.on_fail=stop", "--set",
+             "verify.command=exit 9")
+    assert here("run", PLAN, *words).code == 4
+    assert here("rollback", PLAN, "--to", "pre_deploy", *words).code == 0
+
+    page = written(here, tmp_path)
+    assert ("Rollback done. Undone: verify, backfill, deploy. What stands: pre_deploy Before that, run 1 by ann failed. 4. verify: Failed: "
+            "verify.command ended with 9 Next:") in page.text
+    assert "verify failed all the same" in page.text
+
+
 def test_what_was_looked_at_between_the_runs_is_told_by_all_three_forms(here: Call, begun: App, rollouts: Rollouts, tmp_path: Path) -> None:
     rollout = rollouts()
     rollout.ledger.record(Event("shadow_write", "parity watch", "clean", detail={"rows_examined": 9, "differing": 0, "complete": True}))

@@ -114,6 +114,7 @@ def test_on_a_terminal_it_shows_phases_people_passes_and_what_is_next_until_ctrl
     begun.run("UPDATE _rollout_pace SET paused_for = NULL WHERE `pass` = 'first'")
     assert standing(begun) == before
     assert "Traceback" not in shown.text
+    assert "stopping" not in shown.text
 
 
 def test_it_ends_by_itself_once_nobody_is_at_work(begun: App, database: Target, url: str) -> None:
@@ -146,6 +147,7 @@ def test_on_a_pipe_a_line_is_said_for_each_change_and_nothing_twice(begun: App, 
     finally:
         process.kill() if process.poll() is None else None
     assert process.wait(SOON_S) == 0, lines
+    assert [line for line in lines if not re.match(r"\d\d:\d\d:\d\dZ ", line)] == []
     told = [line.partition(" ")[2] for line in lines]
     assert told[0].startswith("watching ")
     assert len([line for line in told if line == "4. verify: undone"]) == 1

@@ -89,6 +89,14 @@ def test_a_soak_is_told_in_per_cent_with_what_is_left_and_what_was_seen(prefect_
     assert left["description"].endswith("; last look: all agree")
 
 
+@pytest.mark.parametrize(("over", "told"), [(timedelta(days=11, hours=14, minutes=48), 82.9), (timedelta(days=14, seconds=-1), 99.9)])
+def test_what_is_told_has_one_decimal_and_is_whole_only_once_it_is_over(prefect_server: None, over: timedelta, told: float) -> None:
+    from flows.progress_artifact import tell_soak
+
+    assert tell_soak("nearly", BEGAN, DUE, BEGAN + over) > told
+    assert latest("nearly-soak-progress")["data"] == told
+
+
 def test_a_soak_of_no_length_is_over(prefect_server: None) -> None:
     from flows.progress_artifact import tell_soak
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import pytest
 
-from flows.params import RollbackRequest, RunRequest, Through
+from flows.params import CheckRequest, LookRequest, RollbackRequest, RunRequest, Through
 from flows.watching import WatchRequest
 from steps.rollout import Rollout
 from tests.flows.deploy_stage import CLEANUP, Stage
@@ -90,9 +90,25 @@ def test_the_page_of_a_look_that_found_something_says_so_and_so_does_the_soak(se
     page = left["small-parity-watch"]
     assert "**Parity is lost: 1 rows differ. 2 rows looked at.**" in page["data"]
     assert "| ended | parity lost |" in page["data"]
+    assert "| took | " in page["data"]
+    assert "| took | 0 ms " not in page["data"]
     assert page["description"] == f"Parity is lost: 1 rows differ. 2 rows looked at. Table {served.target.schema}.job"
     assert "not over while parity is lost" in left["small-soak-progress"]["description"]
     assert {f"table:{served.target.schema}.job", "plan:small", "look"} <= set(tags)
+
+
+@pytest.mark.parametrize("name", ["check", "plan", "rehearse"])
+def test_a_look_is_found_by_its_plan_and_table_as_a_run_is(served: Stage, name: str) -> None:
+    from prefect.client.orchestration import get_client
+
+    from flows import looking
+
+    kind = CheckRequest if name == "check" else LookRequest
+    state = getattr(looking, name)(kind(plan=str(served.folder), by="ann"), return_state=True)
+
+    with get_client(sync_client=True) as client:
+        tags = client.read_flow_run(state.state_details.flow_run_id).tags
+    assert {f"table:{served.target.schema}.job", "plan:small", "mysql-rollout", "look"} <= set(tags)
 
 
 def test_a_flow_run_bears_table_plan_and_phase_as_labels(served: Stage) -> None:

@@ -6,8 +6,11 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
+from structlog.testing import capture_logs
 
 from steps import cancellation, waits
 from steps.cancellation import Cancelled
@@ -44,6 +47,17 @@ def test_a_question_to_a_person_is_left_at_once() -> None:
 
     with cancellation.heeded(lambda: None), pytest.raises(Cancelled, match="cancelled by SIGINT"):
         asked()
+
+
+@pytest.mark.parametrize(("around", "told"), [(nullcontext, ["stopping at the next safe edge"]), (cancellation.untold, [])])
+def test_a_stop_is_told_but_to_whoever_only_watches(around: Callable[[], AbstractContextManager[None]], told: list[str]) -> None:
+    with capture_logs() as logs, around(), cancellation.heeded(lambda: None):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(4 * cancellation.LOOK_EVERY_S)
+        with pytest.raises(Cancelled):
+            cancellation.edge()
+
+    assert [log["event"] for log in logs] == told
 
 
 def test_where_no_edge_comes_the_run_is_cut_short_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

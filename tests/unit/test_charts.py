@@ -145,6 +145,19 @@ def test_a_smoke_query_that_failed_is_no_row_that_differs() -> None:
     assert [(look.verdict, look.differing) for look in looks(trail.runs[0]["events"])] == [("clean", 0), ("found", 2)]
 
 
+@pytest.mark.parametrize(("rows", "said"), [(9, "the rows agree, and verify failed all the same."),
+                                            (0, "could not look, or not to the end.")])
+def test_a_verify_that_failed_on_something_else_than_rows_is_not_told_as_well(rows: int, said: str) -> None:
+    trail = Trail()
+    trail.run(0, 5, 5)
+    trail.event(1, "backfill", "closing pass", row_count=9, detail={"differ": 0})
+    trail.event(2, "verify", "look at rows", "fail", row_count=rows, detail={"verdict": "fail", "wrong": ["z.sql: expected no rows"]})
+    chart = parity(trail.runs[0]["events"])
+
+    assert chart is not None
+    assert chart.description.endswith(f"The last, verify at 2026-11-02 09:00:02: {said}")
+
+
 def test_a_thousand_looks_are_drawn_as_the_worst_of_each_stretch() -> None:
     trail = Trail()
     for number in range(1000):

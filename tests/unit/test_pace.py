@@ -7,7 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from flows.cli.performing import _draw
+from flows.cli.ending import Ending
+from flows.cli.performing import _draw, progress_told
 from steps import waits
 from steps.pace import Pace, Progress, rate_chart
 
@@ -46,3 +47,17 @@ def test_on_a_terminal_it_is_one_line_that_the_next_one_overwrites(paused_for: s
     assert colour in drawn
     assert " first pass: 500 of about 1000 rows (50 %), 400 filled, " + (paused_for or "55 rows/s, 9 s to go") in drawn
     assert (drawn.endswith("\r"), "\n" in drawn) == (True, False)
+
+
+def test_the_last_line_of_a_pass_is_its_end_however_soon_that_comes() -> None:
+    end = Ending(as_json=False)
+    end.console = Console(file=io.StringIO(), width=200, highlight=False)
+    told = progress_told(end)
+    for name in ("closing", "verify", "verify"):
+        told(Progress(name, 9, 0, 22, 1))
+        told(Progress(name, 9, 0, 9, 1, ended=True))
+        told(Progress(name, 9, 0, 9, 1, ended=True))
+
+    verify = "verify pass: 9 rows (100 %), 0 filled"
+    assert end.console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
+        "closing pass: 9 of about 22 rows (40 %), 0 filled", "closing pass: 9 rows (100 %), 0 filled", verify, verify]
