@@ -223,7 +223,8 @@ def _out(events: Sequence[Row], generation: str) -> list[str]:
     """That *generation* is out and how, and what else was done on the way."""
     done = [event["step"] for event in events if event["outcome"].startswith("done")]
     found = [f"{generation} is out, by {step.partition(' for ')[0]}" for step in done if step.endswith(f" for {generation.lower()}")]
-    found += [f"{generation} is out, by somebody's word" for step in done if step == "confirmed by hand"]
+    found += [f"{generation} is out, as {_detail(event).get('deployed_by') or 'somebody'} says" for event in events
+              if event["step"] == "confirmed by hand" and event["outcome"].startswith("done")]
     return found + [step for step in done if step == "health" or step.startswith("fleet: ")]
 
 

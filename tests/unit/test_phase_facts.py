@@ -81,6 +81,13 @@ def test_an_error_is_the_result_and_the_step_it_came_from_is_named() -> None:
     assert facts_of(trail, 0, 0, error="cancelled by SIGINT").result.startswith("Cancelled")
 
 
+def test_who_said_that_v1_is_out_is_told_first() -> None:
+    event = {"phase": "deploy", "direction": "forward", "step": "confirmed by hand", "outcome": "done", "detail": {"deployed_by": "ben"},
+             "at": "2026-11-30T00:00:00.000Z", "duration_ms": 0, "row_count": None}
+
+    assert phase_facts.of("deploy", "forward", [event]).result == "Done: V1 is out, as ben says."
+
+
 def test_who_waits_for_a_person_has_not_failed() -> None:
     why = "deploy: a person has to confirm; then call: rollout run p"
 
