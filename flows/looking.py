@@ -38,7 +38,8 @@ def _shown(kind: str, request: LookRequest, look: Look) -> State[Any]:
         with actions.desk(request.asked(), database_of(request.database)) as desk:
             one_at_a_time.tag(desk, one_at_a_time.LOOK)
             page, state = conduct.task(kind, lambda: look(desk))
-            conduct.artifacts.page(key_of(desk.plan.id, kind), lambda: (page, f"{kind} of {desk.plan.id}"))
+            conduct.artifacts.page(key_of(desk.plan.id, kind), lambda: (
+                page, f"{kind} of table {desk.schema}.{desk.table}, plan {desk.plan.id}"))
     except RolloutError as error:
         return failed_state(error)
     except Cancelled as cancelled:

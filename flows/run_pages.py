@@ -106,7 +106,8 @@ def of_plan(rollout: Rollout, phases: Sequence[Phase], findings: Sequence[dict[s
     if not back:
         with suppress(RolloutError):
             _statements(page, planned.document(rollout), phases)
-    return str(page), f"what {'goes back' if back else 'will happen'}: {', '.join(phase.value for phase in phases)}"
+    named = f"{', '.join(phase.value for phase in phases)}. Table {rollout.schema}.{rollout.table}"
+    return str(page), f"what {'goes back' if back else 'will happen'}: {named}"
 
 
 def _statements(page: Page, document: dict[str, Any], phases: Sequence[Phase]) -> None:

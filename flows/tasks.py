@@ -130,8 +130,8 @@ class PrefectConductor:
 
     def _findings(self, rollout: Rollout, rows: list[dict[str, str]]) -> None:
         if rows:
-            self.artifacts.table(key_of(rollout.plan.id, "findings"), rows, f"{len(rows)} findings of the checks before this run",
-                                 Again.RENEW)
+            told = f"{len(rows)} findings of the checks before this run. Table {rollout.schema}.{rollout.table}"
+            self.artifacts.table(key_of(rollout.plan.id, "findings"), rows, told, Again.RENEW)
 
     def _on_record(self, name: str, rollout: Rollout) -> None:
         """Once: what Prefect missed is told later, by `rollout report --sync`."""
