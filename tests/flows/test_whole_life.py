@@ -169,6 +169,22 @@ def test_a_row_that_the_archive_lacks_stops_the_drop_unless_it_was_born_since(ro
     assert before_the_drop.value(f"SELECT COUNT(*) FROM {archived(before_the_drop)} WHERE sessionId = CONCAT('s', id)") == 9
 
 
+def test_a_row_that_v2_replaced_since_it_was_archived_is_archived_as_it_is_now(rollouts: Rollouts, before_the_drop: App) -> None:
+    before_the_drop.run("UPDATE _rollout_pass SET finished_at = NULL, `cursor` = %s WHERE pass = 'archive'",
+                        json.dumps([{"s": "zzz"}]))  # copied, and killed before it was compared
+    before_the_drop.run("REPLACE INTO AiAnalysisJob (id, userId, jobType, updatedAt) VALUES ('c000003', 'u1', 'x', NOW(3))")
+    before_the_drop.run(f"UPDATE {archived(before_the_drop)} SET sessionId = 'tampered' WHERE id = 'c000004'")
+
+    with pytest.raises(Stopped, match="1 rows differ from the table"):  # the one that nobody bore again
+        run(rollouts, quick())
+    before_the_drop.run(f"UPDATE {archived(before_the_drop)} SET sessionId = CONCAT('s', id) WHERE id = 'c000004'")
+    run(rollouts, quick())
+
+    assert "_gone_" not in before_the_drop.create_table()
+    kept = dict(before_the_drop.rows(f"SELECT id, sessionId FROM {archived(before_the_drop)}"))
+    assert (kept.pop("c000003"), len(kept), {*kept.values()}) == (None, 8, {f"s{job}" for job in kept})
+
+
 def test_cleanup_waits_for_its_confirmation_and_for_verify_to_be_old_enough(rollouts: Rollouts, seeded: App) -> None:
     run(rollouts, quick(), Through.SHADOW_WRITE)
     before = seeded.create_table()
