@@ -234,3 +234,13 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
                     "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", chain],
                    check=True, capture_output=True)
     return chain, key
+
+
+LINES_OF_A_FAILURE = 60
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Why a test that was tried once more (`.ci/run`) had failed the first time: what passes then is told all the same."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.section(f"failed once: {report.nodeid}", sep="_")
+        terminalreporter.line("\n".join(str(report.longreprtext).splitlines()[-LINES_OF_A_FAILURE:]))
