@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from httpx import HTTPStatusError
+
 from steps.target import ENVIRONMENT, ENVIRONMENT_FILE
 from tests.flows.deploy_stage import ROOT, Stage
 
-SOON_S = 90
+SOON_S, BUSY_TRIES = 90, 5
 
 
 def until(what: Callable[[], Any]) -> Any:
@@ -154,5 +156,12 @@ class Serving:
         self.client.set_flow_run_state(flow_run, Cancelling(message="not today"))
 
     def answer(self, flow_run: Any, **run_input: Any) -> Any:
-        """What Prefect's API says to an answer."""
+        """What Prefect's API says to an answer. Its server on SQLite answers 503 while it is busy, and is asked again."""
+        for _ in range(BUSY_TRIES):
+            try:
+                return self.client.resume_flow_run(flow_run, run_input=run_input or None)
+            except HTTPStatusError as busy:
+                if busy.response.is_client_error:
+                    raise
+                time.sleep(1)
         return self.client.resume_flow_run(flow_run, run_input=run_input or None)

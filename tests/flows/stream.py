@@ -14,7 +14,7 @@ from steps.target import ENVIRONMENT
 from tests.doubles.serving import Request, serving
 from tests.flows.deploy_stage import Stage
 
-WITHIN_S = 30.0
+WITHIN_S, NOTIFIED_WITHIN_S = 30.0, 90.0
 LOOK_EVERY_S = 0.2
 
 
@@ -56,7 +56,7 @@ class Receiver:
             self.heard.notify_all()
         return 200, "ok"
 
-    def wait_for(self, path: str, words: str, within_s: float = WITHIN_S) -> dict[str, Any]:
+    def wait_for(self, path: str, words: str, within_s: float = NOTIFIED_WITHIN_S) -> dict[str, Any]:
         """The first document on *path* whose text holds *words*; fails when none came in time."""
         def found() -> dict[str, Any] | None:
             return next((body for where, body in self.came if where == path and words in str(body)), None)
