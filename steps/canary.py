@@ -6,6 +6,7 @@ It never starts a transaction by statement, because START TRANSACTION inside a h
 
 from __future__ import annotations
 
+import itertools
 import re
 import secrets
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ SAMPLES: dict[str, Any] = {
     "date": "2001-02-03", "datetime": "2001-02-03 04:05:06", "timestamp": "2001-02-03 04:05:06", "time": "04:05:06",
     "year": 2001, "json": "{}", "bit": 1, "float": 1, "double": 1, "decimal": 1, "enum": 1, "set": "",
 }
+NUMBERS = itertools.count(secrets.randbelow(30_000))
+"""From a start drawn by lot, so that no two rows of a canary meet in a unique column."""
 TRIES = 3
 DEADLOCK = 1213
 ACCENTED, PLAIN = "é'canary", "'canary"
@@ -106,7 +109,8 @@ def _sample(kind: str, length: int) -> Any:
     if kind in BINARY:
         return secrets.token_bytes(min(length or 16, 16))
     if kind in WHOLE_NUMBERS:
-        return secrets.randbelow(100) if kind == "tinyint" else 1 + secrets.randbelow(30_000)
+        number = next(NUMBERS)
+        return number % 100 if kind == "tinyint" else 1 + number % 30_000
     return SAMPLES.get(kind)
 
 
