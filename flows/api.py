@@ -13,7 +13,7 @@ ASK_WITHIN_S = 3.0
 
 
 class CockpitTrouble(Exception):
-    """Prefect would not let a task run; no fault of the database's or of ours."""
+    """Prefect would not do what it was asked; no fault of the database's or of ours."""
 
 
 def address() -> str | None:

@@ -13,8 +13,10 @@ from steps.phase import Phase
 
 cockpit.prepare()
 
-from prefect.input import RunInput  # noqa: E402  # only after the settings above
+from prefect.input import Keyset, RunInput, keyset_from_base_key  # noqa: E402  # only after the settings above
 
+KEYS = "suspended-"
+"""How Prefect's keys begin of what is asked of a suspended run."""
 Said = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"\S")]
 
 
@@ -57,3 +59,8 @@ def form_of(phase: Phase, needs: str) -> type[RunInput]:
     if needs != APPROVAL:
         return Resumption
     return CleanupApproval if phase is Phase.CLEANUP else Approval
+
+
+def keys_of(key: str) -> Keyset:
+    """Where Prefect keeps what was answered to a run that was suspended under *key*."""
+    return keyset_from_base_key(f"{KEYS}{key}")

@@ -32,10 +32,10 @@ cockpit.prepare()
 from prefect.context import FlowRunContext  # noqa: E402  # only after the settings above
 from prefect.exceptions import Pause  # noqa: E402
 from prefect.flow_runs import suspend_flow_run  # noqa: E402
-from prefect.input import RunInput, keyset_from_base_key  # noqa: E402
+from prefect.input import RunInput  # noqa: E402
 
 from flows import asleep, hearing, visits  # noqa: E402
-from flows.gate_forms import Confirmation, form_of  # noqa: E402
+from flows.gate_forms import Confirmation, form_of, keys_of  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _key(rollout: Rollout, question: str) -> str:
 def _said_meanwhile(rollout: Rollout, question: str, words: dict[str, str]) -> bool | str:
     """Who said yes to *question* while the run was suspended for it; on record by then. No where nobody did, or Prefect cannot say."""
     try:
-        answer: Any = Confirmation.load(keyset_from_base_key(f"suspended-{_key(rollout, question)}"))
+        answer: Any = Confirmation.load(keys_of(_key(rollout, question)))
     except Exception:  # noqa: BLE001  # there is none, or Prefect does not say it: the run is suspended for it
         return False
     return _on_record(rollout, question, answer, words)

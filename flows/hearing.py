@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from flows import api, cockpit, visits
-from flows.gate_forms import Approval, Decision, form_of
+from flows.gate_forms import KEYS, Approval, Decision, form_of, keys_of
 from steps import approvals, approving, cleanup_conditions, meanwhile
 from steps.approvals import APPROVAL, APPROVED, LATE, NOT_COUNTED, REJECTED, RESUMED, TOLD, UNREADY, WAITING, WITHDRAWN, Gate
 from steps.errors import Refused, Rejected
@@ -20,7 +20,7 @@ from steps.rollout import Rollout
 
 cockpit.prepare()
 
-from prefect.input import Keyset, filter_flow_run_input, keyset_from_base_key  # noqa: E402  # only after the settings above
+from prefect.input import filter_flow_run_input  # noqa: E402  # only after the settings above
 
 MOST = 50
 IN_PREFECT = "a person in Prefect"
@@ -65,7 +65,7 @@ def catch_up(rollout: Rollout) -> None:
     here = rollout.ledger.run_id
     for gate, flow_run in [(one, flow_run) for one in waiting for flow_run in one.flow_runs]:
         try:
-            answer: Any = form_of(gate.phase, gate.needs).load(_keys(gate), flow_run_id=UUID(flow_run))
+            answer: Any = form_of(gate.phase, gate.needs).load(keys_of(gate.id), flow_run_id=UUID(flow_run))
             if not _on_record(rollout, gate, answer):
                 approving.answer(rollout, gate.phase, answer.approver, answer.reason, approve=answer.decision is not Decision.REJECT,
                                  unmet=cleanup_conditions.unmet, accepted=_accepted(answer), gate_id=gate.id)
@@ -73,10 +73,6 @@ def catch_up(rollout: Rollout) -> None:
             continue
         finally:
             rollout.ledger.run_id = here
-
-
-def _keys(gate: Gate) -> Keyset:
-    return keyset_from_base_key(f"suspended-{gate.id}")
 
 
 def _accepted(answer: Approval) -> frozenset[str]:
@@ -87,7 +83,7 @@ def _accepted(answer: Approval) -> frozenset[str]:
 def _take(rollout: Rollout, gate: Gate, flow_run: str | None) -> None:
     """The form's answer at *gate*, once; none where it was resumed otherwise, or Prefect cannot say now and is asked by the gate itself."""
     try:
-        answer: Any = form_of(gate.phase, gate.needs).load(_keys(gate))
+        answer: Any = form_of(gate.phase, gate.needs).load(keys_of(gate.id))
     except Exception:  # noqa: BLE001  # there is none, or Prefect does not say it
         return
     rollout.ledger.run_id = gate.run_id
@@ -115,7 +111,7 @@ def _late_words(rollout: Rollout) -> None:
     """A person's word that something is deployed, to a run that may not go on: on record all the same, for it may be out."""
     known = {(event["detail"] or {}).get("note") for event in rollout.ledger.events() if event["step"] == meanwhile.CONFIRMATION}
     try:
-        said: Any = filter_flow_run_input("suspended-", limit=MOST)
+        said: Any = filter_flow_run_input(KEYS, limit=MOST)
     except Exception:  # noqa: BLE001  # Prefect does not say it
         return
     for one in said:
@@ -144,7 +140,7 @@ def answered(rollout: Rollout, phase: Phase, gate_id: str, answer: Approval, flo
         approvals.record(rollout, phase, NOT_COUNTED, gate=gate_id, by=answer.approver, why=why, decision=answer.decision.value,
                          said=answer.reason, flow_run=flow_run)
     if rejects:
-        gate = next(one for one in approvals.read(rollout.ledger) if one.id == gate_id)
+        gate = approvals.by_id(rollout.ledger)[gate_id]
         _end(rollout, gate, flow_run, f"was rejected by {answer.approver}: {answer.reason}{f'; too late: {late}' if late else ''}",
              _take_back(rollout) if late else "the next run asks anew")
 
@@ -154,7 +150,7 @@ def _take_back(rollout: Rollout) -> str:
 
 
 def resumed(rollout: Rollout, phase: Phase, gate_id: str, reason: str) -> None:
-    gate = next((one for one in approvals.read(rollout.ledger) if one.id == gate_id), None)
+    gate = approvals.by_id(rollout.ledger).get(gate_id)
     if gate and gate.state == WAITING:
         rollout.ledger.run_id = gate.run_id
         by = visits.WATCH if reason == visits.ITS_TIME else IN_PREFECT

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from flows.lives import flow_run_of
 from flows.markdown import Page, code, fenced, table, words
 from flows.params import BESIDE_A_REQUEST
-from flows.phase_facts import ASIDE, GATE
+from flows.phase_facts import ASIDE, BESIDE, GATE
 from flows.phase_page import language, went_back
 from flows.report import cells
 from flows.states import STATE_NAMES, UNTOLD
-from steps import acknowledged
 from steps.approvals import WAITING
 from steps.cancellation import CANCELLED_BY
 from steps.ledger import CUT_SHORT
@@ -25,7 +25,6 @@ from steps.phase import Phase
 
 TOLD_LATER = "told-later"
 COMPLETED, FAILED, CANCELLED, CRASHED = "COMPLETED", "FAILED", "CANCELLED", "CRASHED"
-BESIDE = (acknowledged.ACCEPTED, acknowledged.TOLD, UNTOLD)
 FLOWS = {"run": "rollout"}
 Ending = tuple[str, str]
 ENDINGS: dict[str, Ending] = {"failed": (FAILED, "Failed"), "fail": (FAILED, "Failed"), "inconclusive": (FAILED, "Inconclusive"),
@@ -77,7 +76,7 @@ def told(trail: dict[str, Any], run: dict[str, Any]) -> Told:
     began = _time(run["started_at"])
     ended = _time(run["ended_at"] or (events[-1]["at"] if events else run["started_at"]))
     options = {key: value for key, value in (run["options"] or {}).items() if key not in BESIDE_A_REQUEST}
-    flow, flow_run = FLOWS.get(run["verb"], run["verb"]), (run["options"] or {}).get("flow_run")
+    flow, flow_run = FLOWS.get(run["verb"], run["verb"]), flow_run_of(run)
     request = options | {"plan": trail["plan"], "by": run["actor"], "reason": run["reason"]}
     message = mask(f"{run['outcome'] or 'never ended: killed or lost'}. By the ledger, from {run['started_at']} to "
                    f"{run['ended_at'] or 'its end unseen'}, exit {run['exit_code']}")

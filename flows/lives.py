@@ -9,11 +9,16 @@ from steps.phase import FORWARD
 from steps.rollout import Rollout
 
 
+def flow_run_of(run: dict[str, Any]) -> str | None:
+    """Prefect's name for a run of the ledger, where it had one."""
+    return (run["options"] or {}).get("flow_run")
+
+
 def runs_of(runs: Sequence[dict[str, Any]], run_id: str) -> list[dict[str, Any]]:
     """The run of that id, and what the same flow run did before; empty where the ledger does not know it."""
     mine = next((run for run in runs if run["run_id"] == run_id), None)
-    flow_run = (mine["options"] or {}).get("flow_run") if mine else None
-    return [run for run in runs if run is mine or (flow_run and (run["options"] or {}).get("flow_run") == flow_run)]
+    flow_run = flow_run_of(mine) if mine else None
+    return [run for run in runs if run is mine or (flow_run and flow_run_of(run) == flow_run)]
 
 
 def phases_done(rollout: Rollout) -> list[str]:

@@ -15,6 +15,7 @@ import threading
 import structlog
 
 from flows import api, cockpit
+from flows.lives import flow_run_of
 from steps import approvals
 from steps.approvals import CLOSED, REJECTED, WAITING
 from steps.errors import Busy
@@ -97,7 +98,7 @@ def tag(rollout: Rollout, direction: str) -> None:
 
 def _holder(rollout: Rollout, working: list[FlowRun]) -> FlowRun:
     """Which of those that Prefect takes for running has the table: the ledger's latest one, else the one begun last."""
-    known = [str((run["options"] or {}).get("flow_run")) for run in rollout.ledger.runs()[-1:]]
+    known = [str(flow_run_of(run)) for run in rollout.ledger.runs()[-1:]]
     return next((run for run in working if str(run.id) in known), working[0])
 
 

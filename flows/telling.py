@@ -16,6 +16,7 @@ from uuid import UUID
 
 from flows import api, cockpit
 from flows.history import TOLD_LATER, Told, told
+from flows.lives import flow_run_of
 from flows.one_at_a_time import TAG
 from steps import waits
 from steps.errors import Stopped
@@ -63,8 +64,8 @@ def sync(trail: dict[str, Any], *, at_work: bool) -> Summary:
     summary = Summary(api.address() or "its local default")
     runs = [run for run in trail["runs"] if not (at_work and run["ended_at"] is None)]
     summary.at_work = len(trail["runs"]) - len(runs)
-    busy = {_flow_run(run) for run in trail["runs"] if run not in runs} - {None}
-    runs = _whole([run for run in runs if _flow_run(run) not in busy])  # a flow run that went on after a gate has no end yet
+    busy = {flow_run_of(run) for run in trail["runs"] if run not in runs} - {None}
+    runs = _whole([run for run in runs if flow_run_of(run) not in busy])  # a flow run that went on after a gate has no end yet
     try:
         with api.client(REQUEST_WITHIN_S) as client:
             wanted = [told(trail, run) for run in runs]
@@ -81,13 +82,9 @@ def _whole(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A flow run that was suspended at gates is several runs of the ledger: one here, which has the end of the last and did all of it."""
     found: dict[str, dict[str, Any]] = {}
     for run in runs:
-        before = found.get(key := _flow_run(run) or run["run_id"])
+        before = found.get(key := flow_run_of(run) or run["run_id"])
         found[key] = run | {"started_at": before["started_at"], "events": [*before["events"], *run["events"]]} if before else run
     return list(found.values())
-
-
-def _flow_run(run: dict[str, Any]) -> str | None:
-    return (run["options"] or {}).get("flow_run")
 
 
 def _known(client: SyncPrefectClient, runs: list[Told]) -> dict[str, FlowRun]:

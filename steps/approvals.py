@@ -131,6 +131,11 @@ def asked_by(ledger: Ledger, flow_run: str) -> list[Gate]:
     return sorted((gate for gate in read(ledger) if flow_run in gate.asked_by), key=lambda gate: gate.asked_by[flow_run])
 
 
+def by_id(ledger: Ledger) -> dict[str, Gate]:
+    """Every gate by its id, as it is now."""
+    return {gate.id: gate for gate in read(ledger)}
+
+
 def latest(gates: list[Gate], phase: Phase, needs: str | None = None) -> Gate | None:
     """The gate of *phase* that something happened to last, of one kind where *needs* says so."""
     return max((gate for gate in gates if gate.phase is phase and (needs is None or gate.needs == needs)), key=lambda gate: gate.number,

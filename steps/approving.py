@@ -110,7 +110,7 @@ def _answered(rollout: Rollout, phase: Phase, gate: Gate | None, by: str, reason
         raise Refused(f"gate of {phase.value}", f"waits no longer: {void}", f"{again} anew; nothing was done")
     if not approve:
         record(rollout, phase, REJECTED, gate=gate.id, by=by, why=reason)
-        return Answered(REJECTED, f"{phase.value} is rejected; {again} anew", _now(ledger, gate))
+        return Answered(REJECTED, f"{phase.value} is rejected; {again} anew", approvals.by_id(ledger)[gate.id])
     refuse_approver(gate.detail, gate.askers, by)
     if not gate_id:
         _refuse_another_plan(rollout, gate, again)
@@ -120,7 +120,7 @@ def _answered(rollout: Rollout, phase: Phase, gate: Gate | None, by: str, reason
                       f"--accept {UNREADY}; nothing was done")
     ends = until(rollout, later(now, gate.detail.get("opens_at")), gate.detail.get("expires_s"))
     record(rollout, phase, APPROVED, gate=gate.id, by=by, why=reason, **ends, **({"unmet": missing} if missing else {}))
-    held = _now(ledger, gate)
+    held = approvals.by_id(ledger)[gate.id]
     return Answered(APPROVED, f"{phase.value} is approved until {held.until.shown}", held)
 
 
@@ -177,10 +177,6 @@ def _once(rollout: Rollout, gate: Gate, outcome: str, by: str, why: str, *, appr
              if was == outcome and told["gate"] == gate.id]
     if (by, why) not in known:
         record(rollout, gate.phase, outcome, gate=gate.id, by=by, why=why, decision="approve" if approve else "reject")
-
-
-def _now(ledger: Ledger, gate: Gate) -> Gate:
-    return next(one for one in read(ledger) if one.id == gate.id)
 
 
 def _by(gate: Gate) -> str:

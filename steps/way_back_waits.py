@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from steps.errors import WaitingForPerson
 from steps.ledger import Event
+from steps.mysql import VALUE
 from steps.phase import Phase
 from steps.rollout import Rollout
 
@@ -19,9 +21,10 @@ def on_record(rollout: Rollout, phase: Phase, waiting: WaitingForPerson) -> None
 
 
 def last(rollout: Rollout) -> dict[str, Any] | None:
-    """What the last one waits for; None where a run or a rollback has begun since."""
-    event = next((event for event in reversed(rollout.ledger.events()) if event["step"] == STEP), None)
-    run = next(iter(reversed(rollout.ledger.runs())), None)
-    if event is None or (run and run["started_at"] > event["at"]):
-        return None
-    return dict(event["detail"])
+    """What the last one waits for; None where a run or a rollback has begun since. One small read."""
+    ledger = rollout.ledger
+    found = ledger.read(
+        f"SELECT e.detail FROM {ledger.table('event')} e WHERE e.table_schema = {VALUE} AND e.table_name = {VALUE} AND e.plan_id = {VALUE} "
+        f"AND e.step = {VALUE} AND NOT EXISTS (SELECT 1 FROM {ledger.table('run')} r WHERE r.table_schema = e.table_schema AND "
+        f"r.table_name = e.table_name AND r.plan_id = e.plan_id AND r.started_at > e.at) ORDER BY e.id DESC LIMIT 1", *ledger.key, STEP)
+    return dict(json.loads(str(found[0][0]))) if found else None

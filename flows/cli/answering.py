@@ -13,6 +13,7 @@ from flows import actions, again
 from flows.cli.ending import Ending, ending
 from flows.cli.options import Accept, Because, By, DatabaseUrl, Json, NoPrefect, PlanName, Settings, Yes, whoami
 from flows.cli.performing import Ask, perform, progress_told, say
+from flows.lives import flow_run_of
 from flows.params import Request, RunRequest, Through
 from steps import approvals, approving, cleanup_conditions, gate_words
 from steps.approvals import APPROVAL, APPROVED, LATE, RESUMED, TIME, WAITING, Gate
@@ -71,7 +72,7 @@ def _answer(request: Request, database: Target, phase: Through, end: Ending, *, 
         _catch_up(desk)
         said = approving.answer(desk, phase.phase, request.by, request.reason, approve=yes, unmet=cleanup_conditions.unmet,
                                 accepted=desk.accepted)
-        asked = {gate.id: gate for gate in approvals.read(desk.ledger)}
+        asked = approvals.by_id(desk.ledger)
         gate = gate_words.told(said.gate, desk.plan.called)
     end.document |= {"outcome": said.outcome, "said": said.said, "gate": gate}
     end.say(said.said)
@@ -138,7 +139,7 @@ def _goes_on(desk: Rollout, asked: Request, end: Ending) -> bool:
         calls = gate_words.told(gate, desk.plan.called)["calls"]
         raise Refused(f"gate of {gate.phase.value}", "waits for an approval, which this is not", f"`{calls[0]}`; nothing was done")
     if gate and gate.flow_runs:
-        known = {one.id: one for one in approvals.read(desk.ledger)}
+        known = approvals.by_id(desk.ledger)
 
         def answer(key: str) -> dict[str, Any] | None:
             if key in known and known[key].needs == TIME:
@@ -159,7 +160,7 @@ def _goes_on(desk: Rollout, asked: Request, end: Ending) -> bool:
 def _refuse_open_question(desk: Rollout) -> None:
     """A suspended run that waits at no gate waits for somebody's word that something is deployed."""
     last = next(iter(reversed(desk.ledger.runs())), None)
-    flow_run = (last["options"] or {}).get("flow_run") if last else None
+    flow_run = flow_run_of(last) if last else None
     if last is None or not flow_run or last["exit_code"] in (None, 0):
         return
     from flows import suspended  # noqa: PLC0415  # importing Prefect takes seconds
